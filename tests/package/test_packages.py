@@ -15,7 +15,7 @@ import venv
 
 import pytest
 
-from conftest import STUDY, only
+from conftest import ROOT, STUDY, only
 
 TIMEOUT_S = 120
 
@@ -205,6 +205,68 @@ def test_wheel_is_tagged_with_what_its_files_need(packages):
     major, minor = map(int, re.search(r"manylinux_(\d+)_(\d+)_x86_64\.whl$", wheel.name).groups())
     assert (2, 17) <= (major, minor) <= (2, 36), "Debian 12 has glibc 2.36"
     run([sys.executable, "-m", "zipfile", "--test", wheel])
+
+
+def words_of_container(variables):
+    """ENTRYPOINT and CMD of the Containerfile, and what its other instructions set."""
+    text = re.sub(r"\\\n", "", (ROOT / "cmake/package/Containerfile").read_text())
+    words = []
+    for instruction in ("ENTRYPOINT", "CMD"):
+        (line,) = re.findall(rf"^{instruction} (.*)$", text, re.MULTILINE)
+        words += json.loads(line)
+    variables["user"] = re.findall(r"^USER (\S+)$", text, re.MULTILINE)
+    return words
+
+
+IN_CONTAINER = """
+import base64, json, sys, urllib.error, urllib.request
+def status(path, login=None, body=None):
+    headers = {"Content-Type": "application/json"}
+    if login: headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+    request = urllib.request.Request("http://127.0.0.1:5000" + path, data=body, headers=headers)
+    try: return urllib.request.urlopen(request, timeout=60).status
+    except urllib.error.HTTPError as error: return error.code
+search = ("/api/2.0/mlflow/experiments/search?max_results=1",)
+print(json.dumps([status("/health"), status(*search), status(*search, "admin:password1234"),
+                  status(*search, "admin:" + sys.argv[1])]))
+"""
+
+
+def test_container_starts_as_its_file_says(tarball_root, bare_root):
+    """The words of ENTRYPOINT and CMD, as the image's user, in a root and a network of their own."""
+    said = {}
+    words = words_of_container(said)
+    assert said["user"] == ["tune"], "not as root"
+    shutil.copytree(tarball_root, bare_root / "usr", symlinks=True, dirs_exist_ok=True)
+    (bare_root / "data").mkdir()
+    os.chown(bare_root / "data", 999, 999)
+    (bare_root / "tmp").chmod(0o1777)
+    program = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec chroot --userspec=999:999 "$0" "$@"',
+               str(bare_root), *words]
+    if subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True).returncode != 0:
+        pytest.skip("this container may make no network")
+    server = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+    try:
+        lines = []
+        while not (lines and "password of 'admin'" in lines[-1]):
+            lines.append(server.stdout.readline())
+            assert lines[-1], "".join(lines)
+        password = re.search(r"password of 'admin' is (\S+)", lines[-1])[1]
+        seen = run(["nsenter", "--net", "--target", server.pid, sys.executable, "-c", IN_CONTAINER, password])
+        assert json.loads(seen) == [200, 401, 401, 200]
+    finally:
+        server.terminate()
+        server.communicate(timeout=TIMEOUT_S)
+    assert server.returncode == 0
+
+
+def test_what_is_copied_into_the_image_holds_no_secrets():
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    assert {".git", ".venv", "build", "**/node_modules", "**/tune-data"} <= set(patterns)
+    assert (ROOT / ".containerignore").read_text() == (ROOT / ".dockerignore").read_text()
+    kept = {"setup.sh", "CMakeLists.txt", "CMakePresets.json", "cmake", "base", "tracker", "tuner", "worker", "loader", "web"}
+    assert not kept & set(patterns) and all((ROOT / name).exists() for name in kept)
 
 
 def test_containerfile_names_files_and_targets_that_exist():

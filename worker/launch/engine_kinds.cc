@@ -10,7 +10,9 @@
 
 #include "base/crypto/digest.h"
 #include "base/text/counted.h"
+#include "base/system/address.h"
 #include "base/text/hex.h"
+#include "base/text/uri.h"
 #include "tuner/options/fields.h"
 #include "tuner/options/option_table.h"
 #include "tuner/space/error_text.h"
@@ -118,10 +120,8 @@ std::string group_name(std::string_view study, std::string_view where) {
 }
 
 bool is_loopback_url(const std::string& url) {
-    const std::size_t begin = url.find("://");
-    if (begin == std::string::npos) return false;
-    const std::string host = url.substr(begin + 3);
-    return host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("[::1]");
+    const UriParts parts = split_uri(url);
+    return is_loopback(split_authority(parts.authority).host);
 }
 
 Error unreachable_server(const std::string& url, const std::string& hosts) {

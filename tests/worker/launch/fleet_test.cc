@@ -138,7 +138,12 @@ TEST(LoopbackUrl, IsWhatOnlyThisMachineReaches) {
     EXPECT_TRUE(is_loopback_url("http://127.0.0.1:5000"));
     EXPECT_TRUE(is_loopback_url("https://localhost:5000/x"));
     EXPECT_TRUE(is_loopback_url("http://[::1]:5000"));
+    EXPECT_TRUE(is_loopback_url("http://user:pass@127.0.0.1:5000"));
     EXPECT_FALSE(is_loopback_url("https://tune.example:5000"));
+    for (const char* url :
+         {"http://localhost.corp:5000", "http://127.example.org", "http://10.0.0.1",
+          "http://localhost@tune.example:5000", "localhost:5000", ""})
+        EXPECT_FALSE(is_loopback_url(url)) << url;
 }
 
 }  // namespace

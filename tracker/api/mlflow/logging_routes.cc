@@ -183,7 +183,7 @@ void add_logging_routes(Router& router, Store& store) {
     add(kRun, "log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
     add(kRun, "set-tag", "run_id!, key!, value", write_handler(store, parse_set_run_tag));
     add(kRun, "delete-tag", "run_id!, key!", write_handler(store, parse_delete_run_tag));
-    add(kRunAndModels, "log-inputs", "run_id!, datasets, models",
+    add(Subject::kRunAndInputs, "log-inputs", "run_id!, datasets, models",
         write_handler(store, parse_log_inputs));
     add(kRunAndModels, "outputs", "run_id!, models", write_handler(store, parse_log_outputs));
     add(kRun, "log-model", "run_id!, model_json! (clients before 3.0)",

@@ -23,6 +23,7 @@
 #include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
+#include "tuner/cli/access/listening.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/launch/agent_fleet.h"
 #include "tuner/cli/launch/engine_choice.h"
@@ -57,10 +58,12 @@ constexpr std::uint16_t kUsualPort = 5000;
 struct StudyServer {
     std::unique_ptr<LocalServer> local;
     std::string url;
+    std::shared_ptr<tracker::TlsIdentity> tls = {};  ///< of `local`; null: plain HTTP
 };
 
-Result<void> listen(LocalServer& local, const RunCommand& options) {
-    tracker::ServerOptions server{.host = options.host, .port = options.port.value_or(kUsualPort)};
+Result<void> listen(LocalServer& local, const RunCommand& options, const Listening& listening) {
+    tracker::ServerOptions server =
+        server_options_of(options.listen, listening, options.port.value_or(kUsualPort));
     const Result<void> usual = local.listen(server);
     if (usual || options.port) return usual;
     server.port = 0;
@@ -75,12 +78,19 @@ Result<StudyServer> find_place(const RunCommand& options, const std::string& stu
         TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
         return StudyServer{.local = nullptr, .url = *options.server};
     }
+    TUNE_TRY(listening, listening_of(options.listen));
     Result<std::unique_ptr<LocalServer>> local =
-        LocalServer::open({.data = options.data, .only_study = study});
+        LocalServer::open({.data = options.data,
+                           .only_study = study,
+                           .is_https = listening.tls != nullptr,
+                           .guard = listening.guard});
     if (local) {
-        TUNE_TRY_VOID(listen(**local, options));
+        TUNE_TRY_VOID(listen(**local, options, listening));
+        warn_of(listening);
         std::string url = (*local)->url();
-        return StudyServer{.local = std::move(local).value(), .url = std::move(url)};
+        return StudyServer{.local = std::move(local).value(),
+                           .url = std::move(url),
+                           .tls = std::move(listening.tls)};
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::string how = "to run several studies in one folder, start `tune server --data " +
@@ -230,6 +240,7 @@ public:
             if (stop.complete()) break;
             const bool is_signal = interrupts_.wait(kRunRedraw_ms) == Interrupts::Event::kSignal;
             show(watch_.take());
+            if (place_.tls && place_.tls->has_changed()) read_anew(*place_.tls);
             if (is_signal) interrupt(stop);
         }
         progress_.clear();
@@ -241,6 +252,12 @@ public:
 
     [[nodiscard]] std::string page() const {
         return place_.url + "/s/" + percent_encode(name_, false);
+    }
+    /// The same for whoever opens it first: without the code a page shows all and changes nothing.
+    [[nodiscard]] std::string owners_page() const {
+        if (!place_.local) return page();
+        return page() + "?code=" + place_.local->new_page_code() +
+               " (works once; `tune open` prints another)";
     }
 
 private:
@@ -443,7 +460,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     {
         Session session(options, config, place, study, interrupts);
         if (!options.json && !options.quiet) {
-            print_start(config, study, session.page());
+            print_start(config, study, session.owners_page());
             if (const auto excused = study.value("excused", std::int64_t{0}); excused > 0)
                 std::fprintf(stderr, "%s failed before any succeeded and %s not count\n",
                              counted(excused, "trial").c_str(), excused == 1 ? "does" : "do");
