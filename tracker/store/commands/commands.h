@@ -145,6 +145,15 @@ struct SuggestParams {
     std::vector<Param> params;
 };
 
+/// Divides the history of these metrics of the run: points that come from now on are noted with
+/// `mark` and in their order (tracker/store/metrics/metric_marks.h), until the next mark. Nothing:
+/// the run's marks go, with what was noted. Not reachable over MLflow's API.
+struct MarkMetrics {
+    std::string run_id;
+    std::vector<std::string> keys = {};
+    std::optional<std::int64_t> mark = {};
+};
+
 /// Datasets are one per (experiment, name, digest), the first one wins; a repeated edge is ignored.
 struct LogInputs {
     std::string run_id;
@@ -237,8 +246,8 @@ struct Atomic {
 using CommandVariant =
     std::variant<CreateExperiment, RenameExperiment, DeleteExperiment, RestoreExperiment,
                  SetExperimentTag, DeleteExperimentTag, CreateRun, UpdateRun, DeleteRun, RestoreRun,
-                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, LogInputs,
-                 LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
+                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, MarkMetrics,
+                 LogInputs, LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
                  SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
                  PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
                  Operation, Atomic>;
