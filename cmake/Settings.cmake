@@ -103,7 +103,7 @@ set(TUNE_TESTS_APART
   tuner/sampler/tpe/window_test.cc
   tuner/space/rules_test.cc
   tuner/study/budgets_test.cc
-  tuner/study/schedules_test.cc)
+  tuner/study/schedules/schedules_test.cc)
 
 function(tune_test_batches)
   foreach(source ${ARGN})

@@ -220,7 +220,7 @@ private:
             start();
             if (pick(2) == 0) continue;
             if (Trial* trial = any(study_->running())) {
-                study_->report(*trial, "loss", {9, now_ms_, 1});
+                study_->report(*trial, "loss", {9, now_ms_, 1}, trial->attempt);
                 study_->settle(*trial, {.outcome = Outcome::kDone}, now_ms_);
                 write(*trial);
             }
