@@ -1,7 +1,7 @@
-// A history is ordered by the clocks of those who log; what came since a mark is noted once more, in
-// the order in which it came, and what came before is the history without what was noted. So only
-// metrics with a mark cost more, and a mark that is removed leaves nothing behind. The marks are kept
-// in memory as the open transaction has them: after a rollback they are read again.
+// A history is ordered by the clocks of those who log; what came since a mark is noted once more,
+// in the order in which it came, and what came before is the history without what was noted. So
+// only metrics with a mark cost more, and a mark that is removed leaves nothing behind. The marks
+// are kept in memory as the open transaction has them: after a rollback they are read again.
 
 #include "tracker/store/metrics/metric_marks.h"
 
