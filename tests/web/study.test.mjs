@@ -246,6 +246,22 @@ test("a study whose trials all failed says why, and where their output is", asyn
     await server.tune("studies/broken/stop", {});
 });
 
+test("a study that no agent can serve says what it waits for", async () => {
+    await seedStudy(server, "waiting", 0, [], { command: ["true"], resources: { gpus: 2 } });
+    const page = await browser.open("/s/waiting");
+    await live(page);
+    await page.getByText("Waits: no agent is registered; `tune agent` starts one.").waitFor();
+    await server.tune("agents/register", { agent_id: "small", slots: 1, cpus: 4, gpus: ["g0"] });
+    await page.reload();
+    await page.getByText(/^Waits: no registered agent has the 2 GPUs that a trial needs; the largest has 1 GPU and 4 cores\.$/).waitFor();
+    await server.tune("agents/register", { agent_id: "large", slots: 1, cpus: 8, gpus: ["g0", "g1"] });
+    await page.reload();
+    await live(page);
+    assert.equal(await page.getByText(/^Waits:/).count(), 0);
+    await page.context().close();
+    await server.tune("studies/waiting/stop", {});
+});
+
 test("nothing was written to the console and no other host was asked", () => {
     assert.deepEqual(browser.faults, []);
 });

@@ -255,6 +255,10 @@ void add_plan(CLI::App& app, ParsedArguments& parsed) {
     add_study_flags(verb, parsed.plan.study);
     verb.add_option("--trial-time", parsed.plan.trial_time,
                     "time that a full trial takes, e.g. 10m; estimates how long the study takes");
+    verb.add_option("--server", parsed.plan.server,
+                    "address of a server: say also whether its agents can run the study");
+    verb.add_option("--data", parsed.plan.data, "the same of the server that holds this folder")
+        ->excludes("--server");
     verb.add_flag("--json", parsed.plan.json, "print JSON");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_plan(parsed.plan); }; });
 }

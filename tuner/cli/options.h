@@ -122,6 +122,9 @@ struct RunCommand {
 
 struct PlanCommand {
     StudyFlags study = {};
+    /// Whose agents are asked whether they can run it; nothing in either: nobody is.
+    std::optional<std::string> server = {};
+    std::optional<std::string> data = {};
     std::optional<std::string> trial_time = {};
     bool json = false;
 };

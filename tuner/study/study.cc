@@ -184,7 +184,7 @@ Trial& Study::start(TrialStart start) {
     progress.holder = std::move(start.holder);
     progress.directive.reset();
     progress.is_unheard = false;
-    if (trial.attempt > 1) progress.metrics.begin_attempt();
+    progress.is_unmarked = false;
     return trial;
 }
 
@@ -266,6 +266,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
     trial.constraint_values = std::move(end.constraint_values);
     trial.reason = std::move(end.reason);
     trial.end_ms = end.now_ms;
+    last_end_ms_ = std::max(last_end_ms_, trial.end_ms);
     trial.ended_at = ++log_position_;
     if (const auto last = trial.progress->metrics.first().last()) {
         trial.last_step = last->step;
@@ -305,19 +306,21 @@ void Study::consider_best(const Trial& trial) {
 }
 
 std::optional<Verdict> Study::report(Trial& trial, std::string_view metric,
-                                     const Objective::Row& row) {
-    roll_back(trial, metric, row);
+                                     const Objective::Row& row, int attempt) {
+    roll_back(trial, metric, row, attempt);
     if (!trial.progress->metrics.add(metric, row)) return std::nullopt;
-    if (metric != config_.metric.name) return Verdict::kKeep;
+    const bool is_running = trial.state == TrialState::kRunning && trial.attempt == attempt;
+    if (metric != config_.metric.name || !is_running) return Verdict::kKeep;
     return pruner_.report(trial.number, row);
 }
 
 /// The first row of a later attempt says from which step it goes on; see roll_back.h.
-void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Row& row) {
-    const Objective::Forgotten forgotten = trial.progress->metrics.roll_back(metric, row.step);
+void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Row& row,
+                      int attempt) {
+    const Objective::Forgotten forgotten =
+        trial.progress->metrics.roll_back(metric, row.step, attempt);
     if (forgotten == Objective::Forgotten::kNothing) return;
-    add_roll_back(trial.roll_backs,
-                  {std::string(metric), row.step, row.timestamp_ms, trial.attempt});
+    add_roll_back(trial.roll_backs, {std::string(metric), row.step, row.timestamp_ms, attempt});
     trial.progress->is_rolled_back = true;
     if (metric != config_.metric.name || forgotten != Objective::Forgotten::kAll) return;
     pruner_.begin_anew(trial.number);
@@ -352,12 +355,16 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 }
 
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
-    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
+    const ResultMetrics::Outcome outcome =
+        trial.progress->metrics.outcome({}, trial.failed_attempt);
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
     std::string reason = "metric '" + outcome.bad_metric + "' is NaN";
     if (!outcome.is_nan) {
         reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics,
                                       trial.progress->is_unheard);
+        if (outcome.is_of_failed)
+            reason += " What attempt " + std::to_string(trial.failed_attempt) +
+                      " measured before it failed does not count.";
         if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
     }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
@@ -377,8 +384,10 @@ void Study::retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::in
     ++trial.user_failures;
     const auto& on = config_.retry.on;
     const bool is_retried = std::find(on.begin(), on.end(), why) != on.end();
-    if (is_retried && trial.user_failures <= config_.retry.max)
+    if (is_retried && trial.user_failures <= config_.retry.max) {
+        trial.failed_attempt = trial.attempt;
         return requeue(trial, std::move(reason), now_ms);
+    }
     finish(trial, {.state = TrialState::kFailed, .reason = std::move(reason), .now_ms = now_ms});
 }
 
@@ -503,6 +512,7 @@ void Study::restore_next(Trial trial, bool is_written) {
     if (!trial.ask_request.empty()) by_request_[trial.ask_request].push_back(trial.number);
     if (!trial.enqueue_request.empty()) by_enqueue_[trial.enqueue_request] = trial.number;
     log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
+    last_end_ms_ = std::max(last_end_ms_, trial.end_ms);
     if (is_excused(trial))
         ++excused_count_;
     else

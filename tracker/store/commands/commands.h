@@ -153,6 +153,15 @@ struct CloseParams {
     std::string run_id;
 };
 
+/// Divides the history of these metrics of the run: points that come from now on are noted with
+/// `mark` and in their order (tracker/store/metrics/metric_marks.h), until the next mark. Nothing:
+/// the run's marks go, with what was noted. Not reachable over MLflow's API.
+struct MarkMetrics {
+    std::string run_id;
+    std::vector<std::string> keys = {};
+    std::optional<std::int64_t> mark = {};
+};
+
 /// Datasets are one per (experiment, name, digest), the first one wins; a repeated edge is ignored.
 struct LogInputs {
     std::string run_id;
@@ -246,10 +255,10 @@ using CommandVariant =
     std::variant<CreateExperiment, RenameExperiment, DeleteExperiment, RestoreExperiment,
                  SetExperimentTag, DeleteExperimentTag, CreateRun, UpdateRun, DeleteRun, RestoreRun,
                  LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, CloseParams,
-                 LogInputs, LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
-                 SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
-                 PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
-                 Operation, Atomic>;
+                 MarkMetrics, LogInputs, LogOutputs, RecordLoggedModel, CreateLoggedModel,
+                 FinalizeLoggedModel, SetLoggedModelTags, DeleteLoggedModelTag,
+                 LogLoggedModelParams, DeleteLoggedModel, PutDocument, DeleteDocument, ImportRows,
+                 RegistryCommand, PermissionCommand, Operation, Atomic>;
 
 /// One change. Converts implicitly from each struct above. Its special members are compiled once,
 /// in commands.cc: those of so large a variant are what most files that write would consist of.

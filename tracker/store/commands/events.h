@@ -3,6 +3,7 @@
 // duplicate metric or a param logged again makes no event.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -30,6 +31,8 @@ struct MetricsLogged {
     std::string run_id;
     ExperimentId experiment_id = 0;
     std::vector<Metric> metrics;
+    /// The mark (MarkMetrics) under which those came whose metric has one; nothing: none has.
+    std::optional<std::int64_t> mark = {};
 };
 
 struct ParamsLogged {

@@ -44,6 +44,7 @@ Result<void> Studies::Impl::load() {
         if (loaded.error().code != Code::kDataLoss) return loaded.error();
         log_error(book_.set_aside(document.key, loaded.error().text()).message);
     }
+    TUNE_TRY_VOID(sweeps_.load());
     credentials_.forget_silence();
     TUNE_TRY_VOID(broker_.turns.load_quotas());
     broker_.turns.note_obstacles();
@@ -158,17 +159,23 @@ void Studies::Impl::on_commit(const tracker::Commit& commit) {
 /// Whoever logged them: the agent, an MLflow client in any language, a REST client.
 void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event) {
     const TrialRef ref = book_.find_run(event.run_id);
-    if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
+    // Decided by the place in the log, as after a restart, not by what has happened meanwhile.
+    if (ref.trial == nullptr || is_ended(ref.trial->state)) return;
+    const std::int64_t attempt = event.mark.value_or(
+        ref.trial->progress->is_unmarked ? ref.trial->attempt : kFirstAttemptMark);
+    if (attempt == kNoAttemptMark || ref.trial->attempt < attempt) return;
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
     TrialProgress& progress = *trial.progress;
+    const bool is_running = trial.state == TrialState::kRunning && trial.attempt == attempt;
     const auto& cost = study.config().budget.cost;
     bool has_objective = false;
     study.note_activity(clock_.now_ms());
     for (const tracker::Metric& metric : event.metrics) {
         if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
         const std::optional<Verdict> verdict =
-            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
+            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value},
+                         static_cast<int>(attempt));
         if (!verdict) {
             auto& others = progress.other_metrics;
             const bool is_own =
@@ -187,7 +194,7 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
         writer_.write_trial(locked, study, trial, nullptr, {});
     if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
-    if (const auto why = study.exceeds_budget(trial); why && !progress.directive)
+    if (const auto why = study.exceeds_budget(trial); why && is_running && !progress.directive)
         direct(locked, study, trial, Action::kStop, *why);
     end_if_over(locked, study);
 }
@@ -209,6 +216,7 @@ void Studies::Impl::tick() {
         notify(locked, *study, nullptr);
     }
     writer_.retry_due(locked);
+    sweeps_.retry_due(locked);
     expire_polls(locked);
     free_retired(locked);
     retired_looked_ms_ = clock_.monotonic_ms();
@@ -222,7 +230,8 @@ void Studies::Impl::expire_polls(LockedBatch& locked) {
 
 std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = std::min(broker_.next_ms(), waits_.next_ms());
-    if (writer_.retry_at_ms() != 0) next = std::min(next, writer_.retry_at_ms());
+    for (const std::int64_t retry_at_ms : {writer_.retry_at_ms(), sweeps_.retry_at_ms()})
+        if (retry_at_ms != 0) next = std::min(next, retry_at_ms);
     if (book_.retired().size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
     for (const auto& [name, study] : book_.all()) {
         if (study->state() != StudyState::kRunning) continue;
@@ -249,7 +258,7 @@ void Studies::Impl::start_ticker() {
 /// or a place.
 bool Studies::Impl::is_named(const Study& study) const {
     return suggestions_.names(study) || clients_.names(study) || waits_.names(study) ||
-           registrar_.names(study) || broker_.names(study);
+           registrar_.names(study) || broker_.names(study) || sweeps_.names(study);
 }
 
 void Studies::Impl::free_retired(LockedBatch& locked) {

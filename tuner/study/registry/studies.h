@@ -75,6 +75,9 @@ struct StudiesOptions {
     bool ticker = true;
     /// Called on the thread that is about to compute a suggestion of the study; for tests.
     std::function<void(const std::string& study)> before_suggestion = {};
+    /// Called on the thread that is about to read a whole study: one that is restored, taken in,
+    /// replayed or extended, or that another one learns from. For tests.
+    std::function<void(const std::string& study)> before_reading = {};
 };
 
 struct AskRequest {
@@ -213,7 +216,7 @@ public:
                 const Recording& record = {});
     /// Removes the study; its name is free. Running trials are cancelled, and its runs are deleted
     /// as MLflow deletes runs: until `tune gc` takes them, restore() brings all back. Errors:
-    /// kResourceDoesNotExist. Cost: a write a trial.
+    /// kResourceDoesNotExist. Cost: a write a trial, a group of them at a time, after the answer.
     void erase(const std::string& study, Done<void> done, const Recording& record = {});
     /// Brings back the study of this name that was erased last, or one whose experiment an MLflow
     /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;

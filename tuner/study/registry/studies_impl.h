@@ -19,6 +19,7 @@
 #include "tuner/study/registry/bookkeeping/study_services.h"
 #include "tuner/study/registry/broker/broker.h"
 #include "tuner/study/registry/clients/client_trials.h"
+#include "tuner/study/registry/lifecycle/run_sweeps.h"
 #include "tuner/study/registry/lifecycle/study_creation.h"
 #include "tuner/study/registry/lifecycle/study_lifecycle.h"
 #include "tuner/study/registry/lifecycle/study_loader.h"
@@ -106,7 +107,8 @@ private:
     Registrar registrar_{services_};
     Replays replays_{services_};
     StudyLoader loader_{services_};
-    StudyLifecycle lifecycle_{services_, loader_};
+    RunSweeps sweeps_{services_};
+    StudyLifecycle lifecycle_{services_, loader_, sweeps_};
     StudyCreation creation_{services_, loader_, lifecycle_};
     ClientTrials clients_{services_};
     AttemptCredentials credentials_;

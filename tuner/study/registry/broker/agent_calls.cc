@@ -105,6 +105,7 @@ std::vector<tracker::Command> report_commands(const AttemptReport& report, std::
 }  // namespace
 
 void AgentCalls::register_agent(RegisterRequest request, Done<RegisterReply> done) {
+    if (const auto checked = check_registration(request); !checked) return done(checked.error());
     LockedBatch locked(lock_);
     if (request.agent_id.empty() || request.agent_id.size() > kKeyCharsMax)
         return locked.after([done] {
@@ -116,6 +117,14 @@ void AgentCalls::register_agent(RegisterRequest request, Done<RegisterReply> don
                        "the server knows " + std::to_string(kAgentsMax) +
                            " agents already, its limit; agents that are silent are forgotten "
                            "after " +
+                           duration_text(kAgentForgotten_ms)});
+        });
+    if (!agents_.has_room_for(request))
+        return locked.after([done] {
+            done(Error{Code::kRequestLimitExceeded,
+                       "the registrations of all agents have reached " +
+                           std::to_string(kAgentsBytesMax >> 20) +
+                           " MiB, the server's limit; agents that are silent are forgotten after " +
                            duration_text(kAgentForgotten_ms)});
         });
     RegisterReply reply{.agent_id = request.agent_id,

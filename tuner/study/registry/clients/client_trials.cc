@@ -472,14 +472,18 @@ Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
                      "a trial ends as complete, pruned, failed or cancelled"};
     TUNE_TRY(given, final_values(study, request));
     TUNE_TRY_VOID(check_final_cost(study, request));
-    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(given);
+    const ResultMetrics::Outcome outcome =
+        trial.progress->metrics.outcome(given, trial.failed_attempt);
     if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
         return Error{Code::kInvalidParameterValue,
                      trial_words(study, trial) + ": no value" +
                          (measured_metrics(study.config()).size() == 1
                               ? ""
                               : " of metric '" + outcome.bad_metric + "'") +
-                         " was given, and none was reported"};
+                         " was given, and none was reported" +
+                         (outcome.is_of_failed
+                              ? " since attempt " + std::to_string(trial.failed_attempt) + " failed"
+                              : "")};
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
     write_final_values(locked, ref, given, request.cost);

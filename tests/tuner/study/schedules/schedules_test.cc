@@ -123,7 +123,8 @@ private:
         if (Trial* trial = any(study_->running()))
             study_->report(
                 *trial, "loss",
-                {static_cast<std::int64_t>(pick(5)), now_ms_, static_cast<double>(pick(100))});
+                {static_cast<std::int64_t>(pick(5)), now_ms_, static_cast<double>(pick(100))},
+                trial->attempt);
     }
     void finish() {
         Trial* trial = any(study_->running());
@@ -132,7 +133,8 @@ private:
                                          Outcome::kFailed, Outcome::kOom,      Outcome::kPreempted,
                                          Outcome::kDone,   Outcome::kCancelled};
         if (pick(2) == 0)
-            study_->report(*trial, "loss", {9, now_ms_, static_cast<double>(pick(100))});
+            study_->report(*trial, "loss", {9, now_ms_, static_cast<double>(pick(100))},
+                           trial->attempt);
         study_->settle(*trial, {.request_id = "f", .outcome = kOutcomes[pick(8)]}, now_ms_);
         write(*trial);
     }
@@ -218,7 +220,7 @@ private:
             start();
             if (pick(2) == 0) continue;
             if (Trial* trial = any(study_->running())) {
-                study_->report(*trial, "loss", {9, now_ms_, 1});
+                study_->report(*trial, "loss", {9, now_ms_, 1}, trial->attempt);
                 study_->settle(*trial, {.outcome = Outcome::kDone}, now_ms_);
                 write(*trial);
             }
