@@ -1,5 +1,5 @@
 #pragma once
-// The class behind train(), for trainer*.cc and leave_models.cc.
+// The class behind train(), for trainer.cc, step/trainer_steps.cc and leave_models.cc.
 
 #include <atomic>
 #include <filesystem>

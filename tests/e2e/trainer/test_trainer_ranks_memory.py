@@ -67,24 +67,30 @@ def test_a_rank_without_memory_cuts_its_share(data, allocator, tmp_path, victims
     assert any(line.get("accumulate") == 2 for line in ends[0].lines) == (0 in victims)
 
 
+def train_with_a_victim(data, folder, allocator, allocations, epochs):
+    """Rank 1 is refused memory after so many large allocations."""
+    port = free_port()
+    parameters = {**PARAMETERS, "epochs": epochs, "data": data, "checkpoint_dir": folder, "rank_timeout": 60}
+    environment = {**allocator, "ALLOCATIONS": str(allocations)}
+    return finish([start_ranks(2, port=port, only=[rank], environment=environment if rank == 1 else None, **parameters)[0]
+                   for rank in (0, 1)])
+
+
 def test_memory_that_runs_out_while_gradients_are_sent_ends_all(data, allocator, tmp_path):
     """Long after the first steps; the next start is careful again, and goes on from the checkpoint."""
-    port = free_port()
-    late = {**allocator, "ALLOCATIONS": "200"}
-    parameters = {**PARAMETERS, "epochs": 60}
-    processes = [start_ranks(2, port=port, only=[rank], data=data, checkpoint_dir=tmp_path,
-                             environment=late if rank == 1 else None, rank_timeout=60, **parameters)[0]
-                 for rank in (0, 1)]
-    ends = finish(processes)
-    if ends[1].code != OUT_OF_MEMORY:  # it came in a forward pass, which can be done again
+    codes = []
+    for allocations in range(200, 230, 3):
+        folder = tmp_path / str(allocations)
+        ends = train_with_a_victim(data, folder, allocator, allocations, epochs=30)
+        codes.append(ends[1].code)
+        if codes[-1] == OUT_OF_MEMORY:
+            break
+        # It came in a forward pass, which can be done again; the other rank saw nothing of it.
         assert [end.code for end in ends] == [DONE, DONE], [end.stderr for end in ends]
-        assert "rank 1 is out of memory" in ends[1].stderr
-        return
+        assert "rank 1 is out of memory" in ends[1].stderr and "out of memory" not in ends[0].stderr
+    assert codes[-1] == OUT_OF_MEMORY, "no run was refused memory within a backward pass"
     assert "another rank is gone" in ends[0].stderr
-    again = [start_ranks(2, port=port, only=[rank], data=data, checkpoint_dir=tmp_path,
-                         environment={**allocator, "ALLOCATIONS": "0"} if rank == 1 else None, **parameters)[0]
-             for rank in (0, 1)]
-    ends = finish(again)
+    ends = train_with_a_victim(data, folder, allocator, 0, epochs=30)
     assert [end.code for end in ends] == [DONE, DONE], [end.stderr for end in ends]
     assert "resumed from" in ends[0].stderr and "rank 1 is out of memory" in ends[1].stderr
 

@@ -15,8 +15,8 @@ COMMON = dict(epochs=2, batch_size=48, seed=3, log_every=2, optimizer="sgd", lr=
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """250 samples: the last batch has 10, which 3 and 4 ranks share unevenly."""
-    return write_digits(tmp_path_factory.mktemp("ranks") / "digits", train_count=250)
+    """The last batch has 22 samples, which 3 and 4 ranks share unevenly."""
+    return write_digits(tmp_path_factory.mktemp("ranks") / "digits", train_count=118)
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +26,14 @@ def tokens(tmp_path_factory):
     numbers[:, 1::2] = numbers[:, :-1:2]
     columns = {"tokens": (f"ndarray:uint16:{PLACES}", 2 * PLACES)}
     rows = [{"tokens": row.tobytes()} for row in numbers]
-    write_mds(directory / "train", columns, rows[:250])
+    write_mds(directory / "train", columns, rows[:118])
     write_mds(directory / "val", columns, rows[250:])
     return directory
 
 
+# In a resnet rounding grows from layer to layer and from step to step: it takes few steps.
 MODELS = {
-    "resnet18": dict(model="resnet18", stem="small"),
+    "resnet18": dict(model="resnet18", stem="small", epochs=1),
     "transformer": dict(model="transformer", width=16, depth=1, dropout=0.2),
     "gpt": dict(model="gpt", width=16, depth=1, dropout=0.2),
     "mlp": dict(model="mlp", width=16, dropout=0.2),
@@ -48,20 +49,19 @@ def test_a_model_on_ranks(data, tokens, tmp_path, model, size, parts):
     assert alone.code == DONE, alone.stderr
     ranks = train_ranks(size, checkpoint_dir=tmp_path / "ranks", **parameters)
     assert [rank.code for rank in ranks] == [DONE] * size, ranks[0].stderr
-    tolerance = 1e-2 if model == "resnet18" else 2e-4
-    assert_close(ranks[0].lines, alone.lines, tolerance)
-    assert_same_weights(tmp_path / "ranks", tmp_path / "alone", tolerance)
+    assert_close(ranks[0].lines, alone.lines, 1e-3 if model == "resnet18" else 2e-4)
+    assert_same_weights(tmp_path / "ranks", tmp_path / "alone", 5e-2 if model == "resnet18" else 2e-4)
 
 
 def test_a_rank_without_rows_counts_for_nothing(tmp_path):
     """The last batch has two samples for three ranks."""
-    data = write_digits(tmp_path / "digits", train_count=242)
-    parameters = {**COMMON, **MODELS["resnet18"], "data": data}
+    data = write_digits(tmp_path / "digits", train_count=98)
+    parameters = {**COMMON, **MODELS["mlp"], "data": data}
     alone = train(checkpoint_dir=tmp_path / "alone", **parameters)
     ranks = train_ranks(3, checkpoint_dir=tmp_path / "ranks", **parameters)
     assert [rank.code for rank in ranks] == [DONE] * 3, ranks[0].stderr
-    assert_close(ranks[0].lines, alone.lines, 1e-2)
-    assert_same_weights(tmp_path / "ranks", tmp_path / "alone", 1e-2)
+    assert_close(ranks[0].lines, alone.lines)
+    assert_same_weights(tmp_path / "ranks", tmp_path / "alone")
 
 
 def test_a_dead_rank_ends_one_that_waits_in_a_layer(data):
