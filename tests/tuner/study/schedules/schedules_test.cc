@@ -159,6 +159,7 @@ private:
     }
 
     void write(const Trial& trial) {
+        if (study_->take_excused()) write_study();
         const tracker::Command command = trial_document_command(*study_, trial);
         trials_[trial.number] = std::get<tracker::PutDocument>(command).json_text;
     }
