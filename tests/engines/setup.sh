@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The environment of tests/engines: Spark and Ray on top of the packages of all other tests, which it finds in .venv. Java is Debian's.
+# TensorFlow has one of its own, build/tensorflow-venv.
 # Safe to run again: what is there stays. Says the path of its Python last.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,6 +19,14 @@ if [ ! -e "$stamp" ]; then
     "$PWD/.venv/bin/python" -c 'import site; print(site.getsitepackages()[0])' \
         >"$("$environment/bin/python" -c 'import site; print(site.getsitepackages()[0])')/tune_tests.pth"
     "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/engines/requirements.txt
+    touch "$stamp"
+fi
+tensorflow=build/tensorflow-venv
+stamp=$tensorflow/.installed-$(sha256sum tests/engines/tensorflow.txt | cut -c1-16)
+if [ ! -e "$stamp" ]; then
+    rm -rf "$tensorflow"
+    .venv/bin/python -m venv "$tensorflow"
+    "$tensorflow/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/engines/tensorflow.txt
     touch "$stamp"
 fi
 echo "$PWD/$environment/bin/python"
