@@ -11,6 +11,8 @@ import random
 import signal
 import time
 
+import pytest
+
 from agent_support import TUNE, Farm, Process, lives, wait_for
 from study_support import OK, tune
 from trainer.ranks_support import train_ranks
@@ -151,6 +153,7 @@ class Studies:
                 assert trial["run_id"] not in self.ends and trial["state"] in ("queued", "running"), trial
 
 
+@pytest.mark.timeout(280 + 5 * ROUNDS)
 def test_random_kills(tmp_path):
     chance = random.Random(SEED)
     write_digits(tmp_path / "digits")
