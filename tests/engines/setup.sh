@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The environment of tests/engines: Spark and Ray on top of the packages of all other tests, which it finds in .venv. Java is Debian's.
+# The environment of tests/engines: Spark and Ray on top of the packages of all other tests, which it finds in .venv. Java is Debian's, and so
+# is the kernel for test_cgroups.py.
 # TensorFlow has one of its own, build/tensorflow-venv.
 # Safe to run again: what is there stays. Says the path of its Python last.
 set -euo pipefail
@@ -8,9 +9,12 @@ environment=build/engines-venv
 stamp=$environment/.installed-$(sha256sum tests/engines/requirements.txt | cut -c1-16)
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
-if ! command -v java >/dev/null; then
+missing=()
+command -v java >/dev/null || missing+=(openjdk-17-jre-headless)
+command -v linux.uml >/dev/null || missing+=(user-mode-linux) # for cgroups of version 2
+if [ ${#missing[@]} -gt 0 ]; then
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 if [ ! -e "$stamp" ]; then
     rm -rf "$environment"
