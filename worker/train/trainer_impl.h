@@ -16,6 +16,7 @@
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
 #include "worker/train/report/loader_figures.h"
+#include "worker/train/step/profile_request.h"
 #include "worker/train/step/step_trace.h"
 #include "worker/train/trainer.h"
 
@@ -65,6 +66,7 @@ private:
     Result<bool> step(const loader::Batch& batch, const Share& share);
     Result<double> take_losses();
     void report_loader();
+    void look_for_profile();
     void tell_trace(const Result<std::optional<std::filesystem::path>>& written) const;
     void report_step(double loss, double lr);
     Result<void> look_at_step();
@@ -105,6 +107,7 @@ private:
     std::unique_ptr<Recorder> recorder_;
     std::optional<LoaderFigures> figures_;
     std::optional<StepTrace> trace_;
+    std::optional<ProfileRequest> profile_request_;  // of rank 0
 };
 
 }  // namespace tune::train

@@ -31,6 +31,9 @@ inline constexpr std::size_t kAgentsMax = 20'000;
 inline constexpr int kAgentSlotsMax = 1024;
 /// GPUs that an agent may register; no machine has as many.
 inline constexpr std::size_t kAgentGpusMax = 1024;
+/// Of what it says of those that it does not use.
+inline constexpr std::size_t kAgentExcludedMax = 64;
+inline constexpr std::size_t kExcludedBytesMax = 1000;
 /// An agent that holds nothing and is silent for so long is forgotten. It registers again when it
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;
