@@ -71,6 +71,7 @@ Json agent_json(const AgentView& agent) {
                  {"free_memory_bytes", agent.room.memory_bytes},
                  {"labels", agent.room.labels},
                  {"devices", gpus_json(agent)},
+                 {"excluded", agent.excluded},
                  {"waiting", agent.is_waiting},
                  {"leases", std::move(leases)}};
     if (!agent.held_for.empty()) json["held_for"] = agent.held_for;

@@ -66,6 +66,11 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
                         to_text(to_json(was.constraints)));
 }
 
+/// By the wall clock, since it goes on over restarts; that may have been set back meanwhile.
+std::int64_t ran_so_far(const Trial& trial, std::int64_t now_ms) {
+    return std::max<std::int64_t>(now_ms - trial.attempt_start_ms, 0);
+}
+
 }  // namespace
 
 std::string_view study_state_name(StudyState state) {
@@ -249,17 +254,18 @@ void Study::move(Trial& trial, TrialState state) {
 void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     TUNE_CHECK(trial.state == TrialState::kRunning, "only a running attempt can end");
     watch().pay_attempt(trial, now_ms);
-    trial.ran_ms += now_ms - trial.attempt_start_ms;
+    trial.ran_ms += ran_so_far(trial, now_ms);
     move(trial, TrialState::kQueued);
     trial.reason = std::move(reason);
     trial.progress->holder = {};
     trial.progress->directive.reset();
+    trial.progress->profile.reset();
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
     FailureWatch& failing = failures();  // made without this trial
     watch().pay_attempt(trial, end.now_ms);
-    if (trial.state == TrialState::kRunning) trial.ran_ms += end.now_ms - trial.attempt_start_ms;
+    if (trial.state == TrialState::kRunning) trial.ran_ms += ran_so_far(trial, end.now_ms);
     move(trial, end.state);
     trial.value = end.value;
     trial.more_values = std::move(end.more_values);

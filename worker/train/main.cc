@@ -87,6 +87,7 @@ Result<void> set_from_environment(TrainConfig& config) {
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
     config.model_dir = std::string(variable("TUNE_MODEL_DIR"));
+    config.profile_request = std::string(variable("TUNE_PROFILE_REQUEST"));
     if (!variable("MLFLOW_RUN_ID").empty()) config.stats_every = kStatsEveryS;
     if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
         config.profile_dir = std::string(folder) + "/profile";

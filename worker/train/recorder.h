@@ -25,6 +25,8 @@ namespace tune::train {
 /// training thread waits, since metrics must not be lost.
 inline constexpr std::size_t kLinesWaitingMax = 4096;
 
+inline constexpr int kReaderWait_ms = 1'000;
+
 struct NamedValue {
     std::string name;
     double value = 0.0;
@@ -88,7 +90,9 @@ private:
 };
 
 /// Writes lines and checkpoints in the order in which they were given. Lines given before a
-/// checkpoint are written before it, so a checkpoint never claims metrics that nobody saw.
+/// checkpoint are written before it, and where a pipe takes them they have been read, so a
+/// checkpoint never claims metrics that nobody saw: not even if the reader and this process are
+/// killed together. A reader that reads nothing for kReaderWait_ms is not waited for.
 /// line() and checkpoint() from one thread; the rest from any.
 class Recorder {
 public:
@@ -110,7 +114,7 @@ public:
 
     /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
     Recorder(int metrics_fd, const CheckpointDirectory* directory);
-    /// `lines` is called by the background thread.
+    /// `lines` is called by the background thread. Its lines go to stdout in the end, if to a pipe.
     Recorder(LineSink lines, const CheckpointDirectory* directory);
     /// Writes what is left.
     ~Recorder();
@@ -134,6 +138,7 @@ public:
     [[nodiscard]] std::optional<Error> take_checkpoint_error();
 
 private:
+    Recorder(LineSink lines, int outlet, const CheckpointDirectory* directory);
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
@@ -142,6 +147,7 @@ private:
     void keep_previous() const;
 
     const LineSink sink_;
+    const int outlet_;  // of the lines
     const CheckpointDirectory* const directory_;
     std::atomic<bool> reader_gone_ = false;
 

@@ -186,6 +186,7 @@ Result<void> Trainer::open_rules() {
 /// What rank 0 says besides its lines.
 Result<void> Trainer::open_reports(bool goes_on) {
     if (!collective_.is_first()) return {};
+    if (!config_.profile_request.empty()) profile_request_.emplace(config_.profile_request);
     if (!config_.tensorboard.empty()) {
         TUNE_TRY(sink, with_events(lines_, config_.tensorboard, goes_on));
         lines_ = std::move(sink);
@@ -269,6 +270,7 @@ Result<bool> Trainer::train_epoch() {
     TUNE_TRY_VOID(
         learner_->begin_epoch(progress_.epoch, train_data_.dataset().batches_per_epoch()));
     while (progress_.finite) {
+        look_for_profile();
         if (trace_) tell_trace(trace_->after_step(progress_.step));
         TUNE_TRY(more, next_batch(batch, share));
         if (!more) break;
@@ -297,6 +299,14 @@ void Trainer::report_loader() {
     if (const DeviceMemory memory = device_.memory(); memory.peak > 0 && !values.empty())
         values.push_back({"gpu_memory_peak_mb", static_cast<double>(memory.peak) / 1e6});
     if (!values.empty()) line(values, progress_.step);
+}
+
+/// The next steps, if somebody wants a trace and none is being made.
+void Trainer::look_for_profile() {
+    if (!profile_request_ || (trace_ && !trace_->is_over())) return;
+    if (const auto steps = profile_request_->look(std::chrono::steady_clock::now()))
+        trace_.emplace(StepRange{.first = progress_.step + 1, .last = progress_.step + *steps},
+                       config_.profile_dir.empty() ? "." : config_.profile_dir, device_);
 }
 
 void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& written) const {

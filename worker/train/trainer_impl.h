@@ -16,6 +16,7 @@
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
 #include "worker/train/report/loader_stats.h"
+#include "worker/train/step/profile_request.h"
 #include "worker/train/step/step_trace.h"
 #include "worker/train/trainer.h"
 
@@ -69,6 +70,7 @@ private:
     Result<double> take_losses();
     [[nodiscard]] DeviceUse device_use() const;
     void report_loader();
+    void look_for_profile();
     void tell_trace(const Result<std::optional<std::filesystem::path>>& written) const;
     void report_step(double loss, double lr);
     Result<void> look_at_step();
@@ -119,6 +121,7 @@ private:
     std::unique_ptr<Recorder> recorder_;
     std::optional<LoaderStats> stats_;
     std::optional<StepTrace> trace_;
+    std::optional<ProfileRequest> profile_request_;  // of rank 0
 };
 
 }  // namespace tune::train

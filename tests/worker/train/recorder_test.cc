@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -131,6 +132,31 @@ TEST_F(RecorderTest, BytesThatCannotBeMadeAreNoCheckpoint) {
     EXPECT_EQ(error->code, Code::kResourceExhausted);
     EXPECT_EQ(read_file(directory.last()).value(), "one") << "what was there stays";
     EXPECT_FALSE(std::filesystem::exists(directory.previous()));
+}
+
+/// Else a reader that is killed takes lines along that the checkpoint would not give again.
+TEST_F(RecorderTest, ACheckpointWaitsUntilItsLinesWereRead) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line("a\n");
+    std::string seen(2, ' ');
+    pollfd ready{.fd = pipe_[0], .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&ready, 1, 60'000), 1);
+    recorder.checkpoint({.last = "one", .best = {}});
+    usleep(kReaderWait_ms * 1000 / 4);
+    EXPECT_FALSE(std::filesystem::exists(directory.last()));
+    ASSERT_EQ(read(pipe_[0], seen.data(), seen.size()), 2);
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "one");
+}
+
+TEST_F(RecorderTest, AReaderThatReadsNothingIsNotWaitedForForEver) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line("a\n");
+    recorder.checkpoint({.last = "one", .best = {}});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "one");
 }
 
 TEST_F(RecorderTest, NoticesThatTheReaderIsGone) {

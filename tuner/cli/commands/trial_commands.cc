@@ -128,6 +128,20 @@ Result<int> rerun(const RerunCommand& options) {
     return kExitOk;
 }
 
+Result<int> profile(const ProfileCommand& options) {
+    TUNE_TRY(backend, find_backend(options.server, options.data));
+    TUNE_TRY(answer, backend->post(study_path(options.study, "/profile"),
+                                   {{"number", options.trial}, {"steps", options.steps}}));
+    if (options.json)
+        print_json(answer);
+    else
+        print("trial " + std::to_string(options.trial) + " of " + printable(options.study) +
+              " was asked for a trace of " + to_text(answer["steps"]) +
+              " steps; it is among the artifacts of its run, under profile/, when the trial has "
+              "ended\n");
+    return kExitOk;
+}
+
 /// Why an ask got nothing.
 std::string none_text(const Json& study) {
     const std::string state = text_of(study, "state");
@@ -200,6 +214,10 @@ int run_enqueue(const EnqueueCommand& options) {
 
 int run_rerun(const RerunCommand& options) {
     return ended(rerun(options), options.json);
+}
+
+int run_profile(const ProfileCommand& options) {
+    return ended(profile(options), options.json);
 }
 
 int run_ask(const AskCommand& options) {

@@ -255,6 +255,10 @@ public:
     /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
     /// Nothing is written. Errors: those of report about the attempt.
     void renew(TrialName trial, Done<std::optional<Action>> done);
+    /// Asks the agents of a running trial for a trace of so many steps. Errors:
+    /// kResourceDoesNotExist; kInvalidParameterValue for steps outside 1..kProfileStepsMax;
+    /// kResourceConflict for a trial that does not run, or not in a process of its own of an agent.
+    void profile(TrialName trial, std::int64_t steps, Done<void> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
     /// the current one or a trial that has ended otherwise (cancelled: fine);
     /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that

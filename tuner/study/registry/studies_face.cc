@@ -83,6 +83,9 @@ void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
 void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
     impl_->clients_.renew(trial, std::move(done));
 }
+void Studies::profile(TrialName trial, std::int64_t steps, Done<void> done) {
+    impl_->clients_.profile(trial, steps, std::move(done));
+}
 void Studies::tell(TellRequest request, Done<void> done) {
     impl_->clients_.tell(std::move(request), std::move(done));
 }

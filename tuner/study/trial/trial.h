@@ -51,7 +51,8 @@ struct TrialProgress {
 
     ResultMetrics metrics;
     Holder holder;                       ///< running only
-    std::optional<Directive> directive;  ///< what the agent is to do with the attempt
+    std::optional<Directive> directive;  ///< how the agent is to end the attempt
+    std::optional<Directive> profile;    ///< the last request for a trace of it
     bool is_rolled_back = false;         ///< `roll_backs` has changed and is to be written
     bool is_unmarked = false;            ///< without a mark, what comes is of the running attempt
     bool is_unheard = false;             ///< it has a credential, and no request has come with it

@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "worker/agent/attempts/attempt.h"
 #include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pool.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "base/text/counted.h"
-#include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/exit_class.h"
 #include "worker/agent/pools/pool.h"
 
@@ -273,12 +272,9 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
         return forget_if_done(serial);
     }
     if (trial.has_log) {
-        const bool may_run_again = request.outcome != tuner::Outcome::kDone &&
-                                   request.outcome != tuner::Outcome::kPruned &&
-                                   request.outcome != tuner::Outcome::kCancelled;
         trial.logs_done = false;
-        parts_.upload->submit(
-            {serial, trial.files, trial.id(), trial.lease.experiment_id, "", true, may_run_again});
+        parts_.upload->submit({serial, trial.files, trial.id(), trial.lease.experiment_id, "", true,
+                               may_run_again(request.outcome)});
     }
     hooks_.report(serial, std::move(request), true);
 }
@@ -289,9 +285,7 @@ void Pools::on_finished(std::uint64_t serial) {
     trial->finish_done = true;
     const std::uint64_t pool_serial = trial->pool;
     Pool* const pool = find_pool(pool_serial);
-    if (pool != nullptr)
-        pool->journal.note_settled(trial->lease.run_id + "/" +
-                                   std::to_string(trial->lease.attempt));
+    if (pool != nullptr) pool->journal.note_settled(key_of(trial->id()));
     forget_if_done(serial);
     if (pool == nullptr)
         remove_if_reported(pool_serial, AttemptFiles(settings_.state_dir / kPoolsFolder /
@@ -329,7 +323,7 @@ void Pools::forget_if_done(std::uint64_t serial) {
         trial->files.remove();
         parts_.upload->forget(serial);
     }
-    by_id_.erase(trial->lease.run_id + "/" + std::to_string(trial->lease.attempt));
+    by_id_.erase(key_of(trial->id()));
     trials_.erase(serial);
 }
 

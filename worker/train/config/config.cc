@@ -79,7 +79,8 @@ Result<void> check_transfer(const TrainConfig& config) {
     if (config.init_from.starts_with("models:"))
         return invalid_parameter(
             "init-from: '" + config.init_from +
-            "' is a model of the registry, and the trainer has no network: fetch it first "
+            "' is a model of the registry, and the trainer has no network: in a trial the agent "
+            "fetches it, for --init-from=NAME in the command; elsewhere fetch it first "
             "(mlflow artifacts download --artifact-uri " +
             config.init_from + "), and give the file or folder");
     if (config.new_head && config.init_from.empty())

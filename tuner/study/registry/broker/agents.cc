@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "tuner/options/bytes.h"
 #include "tuner/study/registry/timers.h"
 
@@ -118,6 +119,13 @@ bool Agents::has_room_for(const RegisterRequest& facts) {
 bool Agents::add(RegisterRequest facts, std::int64_t now_ms) {
     facts.slots = std::clamp(facts.slots, 0, kAgentSlotsMax);
     if (facts.gpus.size() > kAgentGpusMax) facts.gpus.resize(kAgentGpusMax);
+    if (facts.excluded.size() > kAgentExcludedMax) facts.excluded.resize(kAgentExcludedMax);
+    for (std::string& reason : facts.excluded) {
+        if (reason.size() <= kExcludedBytesMax) continue;
+        std::size_t end = kExcludedBytesMax;
+        while (end > 0 && is_utf8_continuation(reason[end])) --end;
+        reason.resize(end);
+    }
     const bool is_new_kind = add_kind(facts);
     const auto [entry, is_new] = agents_.try_emplace(facts.agent_id);
     Agent& agent = entry->second;

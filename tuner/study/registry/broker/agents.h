@@ -42,6 +42,9 @@ inline constexpr std::size_t kAgentAttemptsMax = 4 * kAgentSlotsMax;
 /// Bytes of all registrations together. Of a machine with 8 GPUs one has about 1 kB, so that
 /// kAgentsMax of them need a tenth of it.
 inline constexpr std::size_t kAgentsBytesMax = 256u << 20;
+/// Of what it says of those that it does not use.
+inline constexpr std::size_t kAgentExcludedMax = 64;
+inline constexpr std::size_t kExcludedBytesMax = 1000;
 /// An agent that holds nothing and is silent for so long is forgotten. It registers again when it
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;

@@ -65,6 +65,7 @@ AgentView QueueReport::view_of(const Agent& agent) {
                    .silent_ms = clock_.monotonic_ms() - agent.heard_ms,
                    .room = agent.room,
                    .gpus = agent.facts.devices,
+                   .excluded = agent.facts.excluded,
                    .is_waiting = waiting_.has_lease_poll(id)};
     if (!backfill_.holds().on(id).empty())
         view.held_for = backfill_.holds().on(id).front()->study->name();

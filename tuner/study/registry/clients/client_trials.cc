@@ -423,6 +423,44 @@ void ClientTrials::renew(const TrialName& name, Done<std::optional<Action>> done
     locked.after([done, action] { done(action); });
 }
 
+// --- profile -------------------------------------------------------------------------------------
+
+void ClientTrials::profile(const TrialName& name, std::int64_t steps, Done<void> done) {
+    LockedBatch locked(lock_);
+    const auto refuse = [&](Error error) {
+        locked.after([done, error = std::move(error)] { done(error); });
+    };
+    if (steps < 1 || steps > kProfileStepsMax)
+        return refuse(
+            {Code::kInvalidParameterValue, "steps must be 1.." + std::to_string(kProfileStepsMax)});
+    const Result<TrialRef> ref = find_named(name);
+    if (!ref) return refuse(ref.error());
+    Trial& trial = *ref->trial;
+    const std::string words = trial_words(*ref->study, trial);
+    if (trial.state != TrialState::kRunning)
+        return refuse({Code::kResourceConflict, words + " is not running: it is " +
+                                                    std::string(trial_state_name(trial.state))});
+    TrialProgress& progress = *trial.progress;
+    if (progress.holder.members.empty())
+        return refuse({Code::kResourceConflict,
+                       words + " is in the hands of a client, which nobody can ask for a trace"});
+    if (ref->study->config().resources.pool > 0)
+        return refuse({Code::kResourceConflict,
+                       words + " runs in a pool, whose trials cannot be told apart in a trace"});
+    const std::int64_t turn = progress.profile ? progress.profile->turn + 1 : 1;
+    progress.profile = Directive{.run_id = trial.run_id,
+                                 .attempt = trial.attempt,
+                                 .action = Action::kProfile,
+                                 .reason = {},
+                                 .steps = steps,
+                                 .turn = turn};
+    for (Member& member : progress.holder.members) {
+        member.is_directed = false;
+        if (!member.has_ended) events_.wake_heartbeat(locked, member.agent_id);
+    }
+    locked.after([done] { done({}); });
+}
+
 // --- tell ----------------------------------------------------------------------------------------
 
 void ClientTrials::tell(TellRequest request, Done<void> done) {
