@@ -1,4 +1,8 @@
-// Study: stopping when the command cannot work, and going on once it was mended.
+// Study: stopping when the command cannot work, and continuing once it was mended.
+//
+// Failures before the first success are mistakes of the command, not results: they stop the study
+// when they are alike, and use up no budget once it runs again or succeeds. What is excused is kept
+// by the place in the log where it ended, so that a replay counts as the study counted.
 
 #include <algorithm>
 

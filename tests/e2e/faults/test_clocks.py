@@ -110,7 +110,7 @@ def test_a_trainer_in_the_middle(tmp_path, jump):
     with Farm(tmp_path, lease_ttl="3s") as farm:
         farm.start_agent(slots=1)
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in parameters.items()]
-        farm.create("s", [str(TRAINER), "train", *flags, "--figures-every=0.05"], trials=1,
+        farm.create("s", [str(TRAINER), "train", *flags, "--stats-every=0.05"], trials=1,
                     metric={"name": "val_loss", "goal": "minimize"})
         for offset, epochs in ((HOUR_S, 3), (-HOUR_S, 8), (0, 14)):
             wait_for(lambda epochs=epochs: farm.trials("s") and

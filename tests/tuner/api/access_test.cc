@@ -112,6 +112,7 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
                                      "POST " + tune + "studies/{name}/tell",
                                      "POST " + tune + "studies/{name}/enqueue",
                                      "POST " + tune + "studies/{name}/pause",
+                                     "POST " + tune + "studies/{name}/profile",
                                      "POST " + tune + "studies/{name}/resume",
                                      "POST " + tune + "studies/{name}/stop",
                                      "POST " + tune + "studies/{name}/rename",

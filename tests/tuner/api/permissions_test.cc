@@ -123,6 +123,7 @@ const std::map<std::string, char>& expected() {
         {"POST /api/2.0/tune/studies/{name}/ask", 'e'},
         {"POST /api/2.0/tune/studies/{name}/enqueue", 'e'},
         {"POST /api/2.0/tune/studies/{name}/pause", 'e'},
+        {"POST /api/2.0/tune/studies/{name}/profile", 'e'},
         {"POST /api/2.0/tune/studies/{name}/priority", 'e'},
         {"POST /api/2.0/tune/studies/{name}/rename", 'e'},
         {"POST /api/2.0/tune/studies/{name}/renew", 'e'},

@@ -127,16 +127,21 @@ TEST_F(RunSweepsTest, WhatTheDiskRefusesIsSentAgain) {
     make_trials(200);
     ASSERT_TRUE(rename(long_name).has_value());
     wait_until_swept();
-    // As a server leaves it that was killed right after the answer.
-    for (const std::string& run_id : runs_)
-        ASSERT_TRUE(world_.store().execute(tracker::SetTag{run_id, {"tune.study", "s"}}));
-    ASSERT_TRUE(world_.store()
-                    .execute(tracker::PutDocument{kSweepCollection, id_, R"({"kind": "rename"})"})
-                    .has_value());
     world_.close();
     world_.set_database_bytes_max(4'000'000);
     world_.open();
+    // As a server leaves it that was killed right after the answer. What the long names leave free
+    // within the pages is taken too, or they would fit there again.
+    for (const std::string& run_id : runs_) {
+        ASSERT_TRUE(world_.store().execute(tracker::SetTag{run_id, {"tune.study", "s"}}));
+        ASSERT_TRUE(
+            world_.store().execute(tracker::SetTag{run_id, {"filler", std::string(400, 'f')}}));
+    }
+    ASSERT_TRUE(world_.store()
+                    .execute(tracker::PutDocument{kSweepCollection, id_, R"({"kind": "rename"})"})
+                    .has_value());
     world_.fill_disk();
+    world_.reopen();
     for (int i = 0; i < 3; ++i) {
         world_.advance_ms(1000);
         EXPECT_FALSE(

@@ -220,7 +220,8 @@ TEST_F(AgentGpu, ThePeakOfGpuMemoryIsThatOfItsProcesses) {
     rarely.gpu_period_ms = 3'600'000;
     rarely.gpus_max = 1;
     start(rarely);
-    offer(shell("r1", "(echo \"tune: {\\\"pid\\\": $BASHPID}\"; " + gate("go") + ") & wait"));
+    offer(lease("r1", {"bash", "-c",
+                       "(echo \"tune: {\\\"pid\\\": $BASHPID}\"; " + gate("go") + ") & wait"}));
     server_.wait_for_metrics("r1", 1);
     const int pid = static_cast<int>(server_.reported("r1").front().value);
     const std::string foreign = "process " + uuid('a') + " 1 9000000000\n";

@@ -1,3 +1,7 @@
+// The supervisor moves what its processes print from their pipes to files by splice: a line is in
+// the pipe or in the file and never in between, whenever the supervisor is killed. Where the
+// disk is full or cannot splice, it is copied, and what could not be kept is counted.
+
 #include "worker/agent/supervisor/outputs.h"
 
 #include <fcntl.h>
