@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_support import PYTHON, Farm, wait_for
-from study_support import FAILED, OK, tune
+from study_support import FAILED, OK, USAGE, tune
 from trainer_support import TRAINER, write_digits
 
 # A script of one's own that can be asked: it looks at the file between two steps.
@@ -16,7 +16,7 @@ done = 0
 while done < 2:
     turn, steps = map(int, request.read_text().split()) if request.exists() else (0, 0)
     if turn > done:
-        (folder / f"trace-{turn}.txt").write_text(str(steps))
+        (folder / ("trace-%d.txt" % turn)).write_text(str(steps))
         print("tune: {\\"loss\\": %d}" % turn, flush=True)
         done = turn
     time.sleep(0.01)
@@ -68,8 +68,8 @@ def test_the_trainer_leaves_a_trace(farm, nproc):
 def test_who_cannot_be_asked(farm):
     farm.create("s", [PYTHON, "-c", "pass"], trials=1)
     farm.wait_for_end("s")
-    for trial, words in ((0, "not running"), (1, "no trial 1")):
+    for trial, code, words in ((0, USAGE, "not running"), (1, FAILED, "no trial 1")):
         done = profile(farm, trial)
-        assert done.returncode == FAILED and words in done.stderr, done.stderr
+        assert done.returncode == code and words in done.stderr, done.stderr
     done = profile(farm, 0, "--steps", 0)
-    assert done.returncode == 2 and "steps" in done.stderr
+    assert done.returncode == USAGE and "steps" in done.stderr

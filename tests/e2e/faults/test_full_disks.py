@@ -2,6 +2,7 @@
 said, no trial has a wrong value for it, and when there is room again all goes on."""
 
 import contextlib
+import shutil
 import subprocess
 
 import pytest
@@ -82,6 +83,7 @@ def test_output_that_cannot_be_kept_is_not_passed_over(farm, small_disk):
     trial, = farm.trials("s")
     assert "of its output could not be stored" in trial["reason"] and "disk" in trial["reason"], trial
     # It took its logs along, and the next one fits.
+    wait_for(lambda: shutil.disk_usage(disk).free > 4 << 20, "room for the next one")
     farm.create("t", [PYTHON, "-c", NOISY, "10"], trials=1)
     trial, = farm.wait_for_end("t")
     assert (trial["state"], trial["value"]) == ("complete", 1)

@@ -1,6 +1,7 @@
 """A script that fails is mended, and the same command goes on: what a user does in the first hour."""
 
 import os
+import re
 import signal
 import sys
 
@@ -138,7 +139,7 @@ if os.environ["TUNE_TRIAL"] == "1" and not os.path.exists("waits"):
     arguments = run_arguments(COMMAND, trials=4, jobs=1)
     process = start_and_wait(arguments, tmp_path)
     try:
-        url = next(line for line in process.stderr if "http://" in line).split()[-1].removesuffix("/s/s")
+        url = next(found for line in process.stderr if (found := re.search(r"http://[\d.:]+", line)))[0]
         mlflow.MlflowClient(url).delete_experiment(study_of(url)["experiment_id"])
         _, said = process.communicate(timeout=120)
     finally:

@@ -145,7 +145,8 @@ def test_a_registered_model_is_the_start_of_another_study(farm, tmp_path):
     farm.create("pooled", [str(TRAINER), "pool", f"--data={data}", "--width=32", "--epochs=1", f"--init-from={names[0]}"],
                 resources={"pool": 2}, **common)
     pooled, = farm.wait_for_end("pooled")
-    assert (pooled["state"], pooled["value"]) == ("complete", trial["value"]), pooled["reason"]
+    assert pooled["state"] == "complete", pooled["reason"]
+    assert pooled["value"] == pytest.approx(trial["value"], rel=1e-6)  # its sums have another order
     farm.create("scratch", [*train_command, "--epochs=1"], **common)
     scratch, = farm.wait_for_end("scratch")
     assert trial["value"] < scratch["value"] / 2, "what was learnt was taken along"
