@@ -162,7 +162,11 @@ suite_fuzz() {
     done
 }
 
-suite_benchmarks() { configure_and_build release benchmarks && count benchmarks 1 0 0; }
+suite_benchmarks() {
+    configure_and_build release benchmarks || return
+    count benchmarks 1 0 0
+    pytests gpu-bench tests/e2e/trainer/test_trainer_gpu_bench.py
+}
 suite_asan() { configure_and_build asan && gtests asan build/asan/bin; }
 suite_tsan() { configure_and_build tsan && gtests tsan build/tsan/bin; }
 
