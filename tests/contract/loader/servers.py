@@ -90,7 +90,7 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
             body = file.read(last - first + 1)
         self.answer(206, body, ETag=etag, Content_Range=f"bytes {first}-{last}/{size}")
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_GET
 
 
 class FaultProxy(Server):
