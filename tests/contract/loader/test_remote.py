@@ -292,16 +292,13 @@ def bytes_before_the_first_shard(requests, folder):
     return total
 
 
-@pytest.mark.parametrize("kind", ["http", pytest.param("s3", marks=needs_arrow)])
 @pytest.mark.parametrize("shuffle", [0, 1])
-def test_the_first_batch_costs_at_most_twice_its_samples(moto, tmp_path, shuffle, kind):
+def test_the_first_batch_costs_at_most_twice_its_samples(tmp_path, shuffle):
     """As the server counts it."""
     folder = write_set(tmp_path / "set", count=1000, sample_bytes=20_000, shard_bytes=2_000_000)
-    if kind == "s3":
-        put_set(moto, f"first-{shuffle}", folder)
-    server = FileServer(tmp_path) if kind == "http" else FaultProxy(moto)
-    url = f"{server.url}/set" if kind == "http" else f"s3://first-{shuffle}/set"
-    found = probe(url, tmp_path / "cache", s3_environment(server.url), batch=16, batches=1, shuffle=shuffle)
+    server = FileServer(tmp_path)
+    url = f"{server.url}/set"
+    found = probe(url, tmp_path / "cache", batch=16, batches=1, shuffle=shuffle)
     assert found["ranged"] >= 1 and 0 < found["first_bytes"] <= 2 * 16 * 15_000
     asked = bytes_before_the_first_shard(server.requests, folder)
     # All batches that are decoded ahead, of 15 kB a sample, are fetched sample by sample before a shard is.
