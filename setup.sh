@@ -5,16 +5,25 @@
 #   ./setup.sh              everything
 #   ./setup.sh --no-tests   without what only the tests need (MLflow, scikit-learn, Chromium)
 #   ./setup.sh --no-torch   without LibTorch (tune-trainer is then not built)
+#   ./setup.sh --tools      compilers and libraries of Debian and an empty .venv alone: enough to compile most of `tune`
+#   ./setup.sh --no-gpu     without the headers that only the GPU library of tune-trainer is compiled with
 set -euo pipefail
 cd "$(dirname "$0")"
 
 with_tests=1
 with_torch=1
+with_gpu=1
+only_tools=0
 for argument in "$@"; do
     case "$argument" in
         --no-tests) with_tests=0 ;;
         --no-torch) with_torch=0 ;;
-        *) echo "setup.sh: unknown option '$argument' (known: --no-tests, --no-torch)" >&2; exit 2 ;;
+        --no-gpu) with_gpu=0 ;;
+        --tools) only_tools=1 with_tests=0 ;;
+        *)
+            echo "setup.sh: unknown option '$argument' (known: --no-tests, --no-torch, --no-gpu, --tools)" >&2
+            exit 2
+            ;;
     esac
 done
 
@@ -60,6 +69,7 @@ if [ ! -x .venv/bin/python ]; then
     say "Python environment .venv"
     python3 -m venv .venv
 fi
+[ $only_tools = 0 ] || exit 0
 
 # Installs packages once; a change of any of the files installs them anew.
 pip_install() { # "FILE..." OPTION...
@@ -100,7 +110,7 @@ fi
 
 # The GPU library compiles on every machine. Of the large wheel only the headers stay.
 cuda_headers=worker/train/device/cuda_headers.txt
-if [ $with_torch = 1 ]; then
+if [ $with_torch = 1 ] && [ $with_gpu = 1 ]; then
     pip_install $cuda_headers --no-deps "$(grep ^nvidia-cuda-crt $cuda_headers)" "$(grep ^nvidia-cuda-cccl $cuda_headers)"
     if ! ls .venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h >/dev/null 2>&1; then
         say "Headers of NCCL"

@@ -1,61 +1,119 @@
 #pragma once
 // Result<T>: a value or an Error. The names are those of std::expected, so that C++23 can take its
 // place.
+//
+// Thousands of functions return one, so that what each of them compiles counts: the error stands on
+// the heap, and everything that happens to it only where something failed is a call of result.cc. A
+// std::variant<T, Error> compiles to some forty functions for each T.
 
-#include <optional>
+#include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "base/check.h"
 #include "base/error.h"
 
 namespace tune {
 
+/// What Result does with its error; null is an error that was moved to another Result.
+namespace boxed_error {
+[[gnu::cold]] Error* make(Error&& error);
+[[gnu::cold]] Error* copy(const Error* error);
+[[gnu::cold]] void drop(Error* error) noexcept;
+[[noreturn, gnu::cold]] void fail_without_value(const Error* error);
+[[noreturn, gnu::cold]] void fail_without_error();
+}  // namespace boxed_error
+
 template <class T>
 class [[nodiscard]] Result {
 public:
     using value_type = T;
 
-    Result(T value)
-        : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
-    Result(Error error)
-        : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
+    Result(T value) : has_value_(true), value_(std::move(value)) {}  // NOLINT: implicit by design
+    Result(Error&& error)                                            // NOLINT: implicit by design
+        : has_value_(false), error_(boxed_error::make(std::move(error))) {}
+    Result(const Error& error) : Result(Error(error)) {}  // NOLINT: implicit by design
 
-    [[nodiscard]] bool has_value() const { return state_.index() == 0; }
-    explicit operator bool() const { return has_value(); }
+    Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>)
+        : has_value_(other.has_value_) {
+        take(std::move(other));
+    }
+    Result(const Result& other) requires std::is_copy_constructible_v<T>
+        : has_value_(other.has_value_) {
+        if (has_value_) {
+            ::new (static_cast<void*>(std::addressof(value_))) T(other.value_);
+        } else {
+            error_ = boxed_error::copy(other.error_);
+        }
+    }
+    Result& operator=(Result&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            has_value_ = other.has_value_;
+            take(std::move(other));
+        }
+        return *this;
+    }
+    Result& operator=(const Result& other) requires std::is_copy_constructible_v<T> {
+        return *this = Result(other);
+    }
+    ~Result() { destroy(); }
+
+    [[nodiscard]] bool has_value() const { return has_value_; }
+    explicit operator bool() const { return has_value_; }
 
     /// REQUIRES: has_value().
     [[nodiscard]] T& value() & {
-        TUNE_CHECK(has_value(), std::get_if<1>(&state_)->message);
-        return *std::get_if<0>(&state_);
+        if (!has_value_) boxed_error::fail_without_value(error_);
+        return value_;
     }
     [[nodiscard]] const T& value() const& {
-        TUNE_CHECK(has_value(), std::get_if<1>(&state_)->message);
-        return *std::get_if<0>(&state_);
+        if (!has_value_) boxed_error::fail_without_value(error_);
+        return value_;
     }
     [[nodiscard]] T&& value() && { return std::move(value()); }
 
     [[nodiscard]] T& operator*() & { return value(); }
     [[nodiscard]] const T& operator*() const& { return value(); }
     [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
-    [[nodiscard]] T* operator->() { return &value(); }
-    [[nodiscard]] const T* operator->() const { return &value(); }
+    [[nodiscard]] T* operator->() { return std::addressof(value()); }
+    [[nodiscard]] const T* operator->() const { return std::addressof(value()); }
     [[nodiscard]] T value_or(T fallback) && {
-        return has_value() ? std::move(*std::get_if<0>(&state_)) : std::move(fallback);
+        return has_value_ ? std::move(value_) : std::move(fallback);
     }
 
     /// REQUIRES: !has_value().
     [[nodiscard]] const Error& error() const& {
-        TUNE_CHECK(!has_value(), "error() of a Result that holds a value");
-        return *std::get_if<1>(&state_);
+        if (has_value_ || error_ == nullptr) boxed_error::fail_without_error();
+        return *error_;
     }
     [[nodiscard]] Error&& error() && {
-        TUNE_CHECK(!has_value(), "error() of a Result that holds a value");
-        return std::move(*std::get_if<1>(&state_));
+        if (has_value_ || error_ == nullptr) boxed_error::fail_without_error();
+        return std::move(*error_);
     }
 
 private:
-    std::variant<T, Error> state_;
+    void take(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if (has_value_) {
+            ::new (static_cast<void*>(std::addressof(value_))) T(std::move(other.value_));
+        } else {
+            error_ = std::exchange(other.error_, nullptr);
+        }
+    }
+    void destroy() noexcept {
+        if (has_value_) {
+            value_.~T();
+        } else {
+            boxed_error::drop(error_);
+        }
+    }
+
+    bool has_value_;
+    union {
+        T value_;
+        Error* error_;
+    };
 };
 
 template <>
@@ -64,26 +122,46 @@ public:
     using value_type = void;
 
     Result() = default;
-    Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit by design
+    Result(Error&& error)  // NOLINT: implicit by design
+        : has_value_(false), error_(boxed_error::make(std::move(error))) {}
+    Result(const Error& error) : Result(Error(error)) {}  // NOLINT: implicit by design
 
-    [[nodiscard]] bool has_value() const { return !error_.has_value(); }
-    explicit operator bool() const { return has_value(); }
+    Result(Result&& other) noexcept
+        : has_value_(other.has_value_), error_(std::exchange(other.error_, nullptr)) {}
+    Result(const Result& other)
+        : has_value_(other.has_value_),
+          error_(has_value_ ? nullptr : boxed_error::copy(other.error_)) {}
+    Result& operator=(Result&& other) noexcept {
+        std::swap(has_value_, other.has_value_);
+        std::swap(error_, other.error_);
+        return *this;
+    }
+    Result& operator=(const Result& other) { return *this = Result(other); }
+    ~Result() {
+        if (error_ != nullptr) boxed_error::drop(error_);
+    }
+
+    [[nodiscard]] bool has_value() const { return has_value_; }
+    explicit operator bool() const { return has_value_; }
 
     /// REQUIRES: has_value().
-    void value() const { TUNE_CHECK(has_value(), error_->message); }
+    void value() const {
+        if (!has_value_) boxed_error::fail_without_value(error_);
+    }
 
     /// REQUIRES: !has_value().
     [[nodiscard]] const Error& error() const& {
-        TUNE_CHECK(!has_value(), "error() of a Result that holds a value");
+        if (error_ == nullptr) boxed_error::fail_without_error();
         return *error_;
     }
     [[nodiscard]] Error&& error() && {
-        TUNE_CHECK(!has_value(), "error() of a Result that holds a value");
+        if (error_ == nullptr) boxed_error::fail_without_error();
         return std::move(*error_);
     }
 
 private:
-    std::optional<Error> error_;
+    bool has_value_ = true;
+    Error* error_ = nullptr;
 };
 
 }  // namespace tune

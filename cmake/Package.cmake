@@ -89,6 +89,8 @@ install(FILES ${TUNE_DOCS}/_tune DESTINATION share/zsh/vendor-completions COMPON
 install(FILES ${TUNE_DOCS}/tune.fish DESTINATION share/fish/vendor_completions.d COMPONENT programs)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/package/tune.service DESTINATION lib/systemd/system COMPONENT programs)
 install(FILES ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md DESTINATION share/doc/tune RENAME copyright COMPONENT programs)
+# The long texts that it refers to.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/package/licences/ DESTINATION share/doc/tune COMPONENT programs)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/clients/python/ DESTINATION share/tune/python COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)
 

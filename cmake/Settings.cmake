@@ -57,9 +57,19 @@ function(tune_warnings target)
   endif()
 endfunction()
 
-# For what runs once a command, not once a request or a sample: a quarter less to compile.
+# For what runs once a command, a trial or a step, and not once a request, a candidate or a sample: a sixth less to
+# compile. docs/decisions/build_in_batches.md says which libraries that is.
 function(tune_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# What a program loads at run time is built with it, unless TUNE_COMPANIONS is OFF (examples/quickstart.sh on a machine
+# without a GPU): the program works without, and names what is missing when it is asked for.
+option(TUNE_COMPANIONS "Build the libraries that tune-trainer and tune-data load (GPU, URLs, object stores) with them" ON)
+function(tune_companions program)
+  if(TUNE_COMPANIONS)
+    add_dependencies(${program} ${ARGN})
+  endif()
 endfunction()
 
 # tune_library(NAME [COLD] SOURCES ... LIBS ...): a static library of ours; headers are included from the repository's root.
@@ -74,46 +84,6 @@ function(tune_library name)
   endif()
 endfunction()
 
-# Tests whose helpers have the names of another test's helpers are compiled on their own. Relative to tests/.
-set(TUNE_TESTS_APART
-  tracker/api/routes_test.cc
-  tracker/search/order_by_test.cc
-  tracker/store/metrics/metric_aggregates_test.cc
-  tracker/store/metrics/metric_block_test.cc
-  tracker/store/reads/search_property_test.cc
-  tracker/store/reads/search_runs_test.cc
-  tracker/store/writer/logging_test.cc
-  tracker/webhooks/webhook_routes_test.cc
-  tuner/config/foreign_test.cc
-  tuner/config/metrics_test.cc
-  tuner/config/schema_test.cc
-  tuner/pruner/pruner_test.cc
-  tuner/sampler/distribution_test.cc
-  tuner/sampler/finite_test.cc
-  tuner/sampler/gp/gp_quality_test.cc
-  tuner/sampler/gp/gp_sampler_test.cc
-  tuner/sampler/nsga/nsga_test.cc
-  tuner/sampler/nsga/pareto_test.cc
-  tuner/sampler/pbt_test.cc
-  tuner/sampler/quality_test.cc
-  tuner/sampler/rules_test.cc
-  tuner/sampler/sampler_test.cc
-  tuner/sampler/tpe/preset_test.cc
-  tuner/sampler/tpe/trial_split_test.cc
-  tuner/sampler/tpe/window_test.cc
-  tuner/space/rules_test.cc
-  tuner/study/budgets_test.cc
-  tuner/study/schedules_test.cc)
-
-function(tune_test_batches)
-  foreach(source ${ARGN})
-    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    if(path IN_LIST TUNE_TESTS_APART)
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endforeach()
-endfunction()
-
 # tune_test(NAME SOURCES ... LIBS ...): a GoogleTest program build/<preset>/bin/NAME, run by tests/run.sh.
 function(tune_test name)
   if(NOT TUNE_TESTS)
@@ -124,10 +94,9 @@ function(tune_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set(folders "TUNE_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"" "TUNE_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
   if(TUNE_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)  # helpers of tests often have one name
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)  # two batches of the largest, for two processors
     target_compile_options(${name} PRIVATE -O1)  # of the tests' own code alone: a fifth less to compile
     target_compile_definitions(${name} PRIVATE ${folders})
-    tune_test_batches(${ARG_SOURCES})
   else()
     # Only where they are used, so that a compiler cache serves the other files in every checkout.
     foreach(source ${ARG_SOURCES})
@@ -140,4 +109,5 @@ function(tune_test name)
   target_link_libraries(${name} PRIVATE tune_base ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   tune_warnings(${name})
   add_test(NAME ${name} COMMAND ${name})
+  set_property(GLOBAL APPEND PROPERTY TUNE_TEST_PROGRAMS ${name})
 endfunction()

@@ -23,9 +23,32 @@ digits=$PWD/examples/digits/out/mds
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 
-./setup.sh --no-tests
-say "Building (the first time takes a few minutes)"
-./tests/build.sh tune tune-trainer tune-data
+# What neither the example nor a machine without a GPU needs is left out here.
+downloads=(--no-tests)
+options=()
+if [ ! -e /dev/nvidiactl ]; then
+    downloads+=(--no-gpu)
+    options+=(-DTUNE_COMPANIONS=OFF)
+fi
+
+# Most of `tune` needs Debian's packages only: it compiles while LibTorch, Arrow and the page's packages are downloaded.
+./setup.sh --tools
+say "Downloading LibTorch, Arrow and the page's packages, and building (the first time takes some minutes)"
+mkdir -p build
+./setup.sh "${downloads[@]}" >build/setup.log 2>&1 &
+setup=$!
+trap 'kill "$setup" 2>/dev/null || true' EXIT
+if [ ! -e build/release/CMakeCache.txt ]; then
+    # No more than takes the time of the downloads: CMake looks for what they bring after that.
+    ./tests/build.sh "${options[@]}" -DTUNE_WITH_TORCH=OFF -DTUNE_WITH_ARROW=OFF tune_tracker_store
+fi
+wait "$setup" || { cat build/setup.log >&2; exit 1; }
+trap - EXIT
+./tests/build.sh "${options[@]}" -DTUNE_WITH_TORCH=AUTO -DTUNE_WITH_ARROW=AUTO tune tune-trainer tune-data
+if [ ${#options[@]} -gt 0 ]; then
+    echo "Left out: the trainer's GPU library, and what reads data sets at URLs. To build both:"
+    echo "    ./setup.sh --no-tests && ./tests/build.sh tune-trainer tune-data"
+fi
 
 if [ ! -f "$digits/train/index.json" ]; then
     say "Converting the digits to MDS shards"

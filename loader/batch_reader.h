@@ -19,7 +19,7 @@
 
 namespace tune::loader {
 
-/// What readers add up for Dataset::stage_figures().
+/// What readers add up for Dataset::stage_stats().
 struct StageClock {
     std::atomic<std::int64_t> samples = 0;
     std::atomic<std::int64_t> first_ns = 0;

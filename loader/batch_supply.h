@@ -35,7 +35,7 @@ public:
     /// Nothing of the batch is read any more. REQUIRES: expect() before.
     virtual void end(std::uint64_t batch) = 0;
 
-    [[nodiscard]] virtual FetchFigures figures() const = 0;
+    [[nodiscard]] virtual FetchStats stats() const = 0;
 };
 
 }  // namespace tune::loader

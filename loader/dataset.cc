@@ -133,25 +133,25 @@ public:
         return planner_.batches_per_epoch(settings_).value_or(0);
     }
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
-    [[nodiscard]] FetchFigures fetch_figures() const {
-        return supply_ ? supply_->figures() : FetchFigures{};
+    [[nodiscard]] FetchStats fetch_stats() const {
+        return supply_ ? supply_->stats() : FetchStats{};
     }
 
-    [[nodiscard]] StageFigures stage_figures() const {
+    [[nodiscard]] StageStats stage_stats() const {
         const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
         const DecoderTimes times = decoder_->times();
-        StageFigures figures;
-        figures.samples = clock_.samples;
-        figures.threads = options_.threads;
-        figures.elapsed_s = seconds(clock_.last_ns - clock_.first_ns);
-        figures.fetch_wait_s = seconds(clock_.fetch_wait_ns);
-        figures.decode_wait_s = seconds(clock_.decode_wait_ns);
-        figures.decompress_s = times.decompress_s;
-        figures.transform_s = times.transform_s;
-        figures.read_s =
-            std::max(0.0, seconds(clock_.fill_ns) - figures.decompress_s - figures.transform_s);
-        figures.fetched_bytes = fetch_figures().bytes;
-        return figures;
+        StageStats stats;
+        stats.samples = clock_.samples;
+        stats.threads = options_.threads;
+        stats.elapsed_s = seconds(clock_.last_ns - clock_.first_ns);
+        stats.fetch_wait_s = seconds(clock_.fetch_wait_ns);
+        stats.decode_wait_s = seconds(clock_.decode_wait_ns);
+        stats.decompress_s = times.decompress_s;
+        stats.transform_s = times.transform_s;
+        stats.read_s =
+            std::max(0.0, seconds(clock_.fill_ns) - stats.decompress_s - stats.transform_s);
+        stats.fetched_bytes = fetch_stats().bytes;
+        return stats;
     }
 
     [[nodiscard]] DatasetState state() const {
@@ -324,12 +324,12 @@ std::int64_t Dataset::epoch() const {
     return impl_->epoch();
 }
 
-StageFigures Dataset::stage_figures() const {
-    return impl_->stage_figures();
+StageStats Dataset::stage_stats() const {
+    return impl_->stage_stats();
 }
 
-FetchFigures Dataset::fetch_figures() const {
-    return impl_->fetch_figures();
+FetchStats Dataset::fetch_stats() const {
+    return impl_->fetch_stats();
 }
 
 DatasetState Dataset::state() const {

@@ -30,7 +30,7 @@
 #include "loader/order/epoch.h"
 #include "loader/order/shuffle.h"
 #include "loader/rows/filter.h"
-#include "loader/stage_figures.h"
+#include "loader/stage_stats.h"
 
 namespace tune::loader {
 
@@ -241,7 +241,7 @@ struct Column {
 };
 
 /// What was moved over the network.
-struct FetchFigures {
+struct FetchStats {
     std::uint64_t bytes = 0;
     std::uint64_t shards = 0;          ///< whole ones
     std::uint64_t ranged_batches = 0;  ///< read sample by sample, before their shards came
@@ -332,9 +332,9 @@ public:
     [[nodiscard]] Result<std::vector<std::int64_t>> remaining_ids(std::int64_t worker,
                                                                   std::int64_t workers) const;
     /// What a data set with `remote` fetched so far; zeros for another.
-    [[nodiscard]] FetchFigures fetch_figures() const;
+    [[nodiscard]] FetchStats fetch_stats() const;
     /// Where the time went so far. Any thread may call it.
-    [[nodiscard]] StageFigures stage_figures() const;
+    [[nodiscard]] StageStats stage_stats() const;
 
     /// Columns that batches hold, in their order.
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const;

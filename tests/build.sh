@@ -3,7 +3,9 @@
 # A new folder compiles files in batches, which takes a third of the time; one that was configured before keeps its way, so
 # that a developer's incremental build stays one (cmake --preset release, or TUNE_UNITY=OFF here).
 #
-#   tests/build.sh [--preset NAME] [TARGET...]      Environment: TUNE_JOBS (2, compile jobs), TUNE_UNITY (ON)
+#   tests/build.sh [--preset NAME] [-DOPTION=VALUE...] [TARGET...]
+#
+# Environment: TUNE_JOBS (2, compile jobs), TUNE_UNITY (ON)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +17,12 @@ fi
 folder=build/$preset
 mkdir -p $folder
 log=$folder/build.log
-options=()
-[ -e $folder/CMakeCache.txt ] || options=(-DTUNE_UNITY="${TUNE_UNITY:-ON}")
+options=(-DTUNE_COMPANIONS=ON) # what quickstart.sh may have left out is in again
+[ -e $folder/CMakeCache.txt ] || options+=(-DTUNE_UNITY="${TUNE_UNITY:-ON}")
+while [[ "${1:-}" == -D* ]]; do
+    options+=("$1")
+    shift
+done
 if ! cmake --preset "$preset" "${options[@]}" >$log 2>&1; then
     cat $log >&2
     exit 1

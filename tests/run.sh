@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
+# Installs, builds and runs the tests: all of them but those of minutes and of other builds, which are named below. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit docs contract differential e2e launch web examples package engines minimal
+#   ./tests/run.sh                    unit docs contract differential e2e launch web examples package engines minimal benchmarks
 #   ./tests/run.sh launch             agents on engines: a real Slurm and sshd, an API server as of Kubernetes, a script
 #   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
 #   ./tests/run.sh engines            Spark, Ray, Optuna and Hyperopt; with TUNE_ENGINES_LONG=1 also the tests of minutes
+#   ./tests/run.sh benchmarks         that they compile; tests/bench/run.py runs them
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target. What
 #                                     it ever found is replayed by the unit tests
@@ -18,11 +19,12 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | docs | contract | differential | e2e | launch | web | examples | package | engines | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
+        unit | docs | contract | differential | e2e | launch | web | examples | package | engines | minimal | benchmarks | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e launch web examples package engines minimal)
+[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e launch web examples package engines minimal
+    benchmarks)
 
 passed=0
 failed=0
@@ -52,9 +54,9 @@ count() { # NAME PASSED FAILED STATUS
 
 number() { grep -oP "$1" "$2" | tail -n 1; }
 
-configure_and_build() { # PRESET
-    say "Build ($1)"
-    TUNE_JOBS=$jobs ./tests/build.sh --preset "$1" 2>"$logs/build-$1.log" && return 0
+configure_and_build() { # PRESET [TARGET...]
+    say "Build ($*)"
+    TUNE_JOBS=$jobs ./tests/build.sh --preset "$@" 2>"$logs/build-$1.log" && return 0
     count "build-$1" 0 1 1
     return 1
 }
@@ -163,6 +165,7 @@ suite_fuzz() {
     done
 }
 
+suite_benchmarks() { configure_and_build release benchmarks && count benchmarks 1 0 0; }
 suite_asan() { configure_and_build asan && gtests asan build/asan/bin; }
 suite_tsan() { configure_and_build tsan && gtests tsan build/tsan/bin; }
 
@@ -185,18 +188,32 @@ lane() { # FILE SUITE...
 }
 
 # The suites of processes and servers wait more than they compute, so that two lanes take little longer than the longer one.
+# The unit tests compile beside them, with what processor they leave; the suites that run those, or that build in the same
+# folder, come after.
 run_suites() {
-    local suite waiting=() computing=() file good bad
+    local suite waiting=() first=() second=() file good bad built
     for suite in "${suites[@]}"; do
         case "$suite" in
             e2e | contract) waiting+=("$suite") ;;
-            *) computing+=("$suite") ;;
+            docs | differential | launch | web) first+=("$suite") ;;
+            *) second+=("$suite") ;;
         esac
     done
+    nice -n 19 env TUNE_JOBS="$jobs" ./tests/build.sh >"$logs/build-tests.log" 2>&1 &
+    built=$!
     lane $logs/lane-waiting "${waiting[@]}" &
-    lane $logs/lane-computing "${computing[@]}" &
+    lane $logs/lane-first "${first[@]}"
+    if wait $built; then
+        echo "0 0" >$logs/lane-build
+    else
+        count build-tests 0 1 1
+        echo "0 1" >$logs/lane-build
+    fi
+    lane $logs/lane-second "${second[@]}"
+    passed=0
+    failed=0
     wait
-    for file in $logs/lane-waiting $logs/lane-computing; do
+    for file in $logs/lane-{waiting,first,build,second}; do
         if ! read -r good bad <"$file"; then good=0 bad=1; fi # the lane itself died
         passed=$((passed + good))
         failed=$((failed + bad))
@@ -204,7 +221,7 @@ run_suites() {
 }
 
 again_names=()
-if configure_and_build release; then
+if configure_and_build release programs; then
     run_suites
     run_again
 fi

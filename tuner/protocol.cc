@@ -19,10 +19,11 @@ namespace {
 template <class T>
 using Names = std::pair<T, std::string_view>;
 
-constexpr std::array<Names<Action>, 3> kActions = {{
+constexpr std::array<Names<Action>, 4> kActions = {{
     {Action::kPrune, "prune"},
     {Action::kStop, "stop"},
     {Action::kCheckpointStop, "checkpoint_stop"},
+    {Action::kProfile, "profile"},
 }};
 
 constexpr std::array<Names<Outcome>, 8> kOutcomes = {{

@@ -77,6 +77,8 @@ struct RegisterRequest {
     /// did not arrive stays the agent's, and comes with its next poll.
     std::string session = {};
     std::int64_t ack = 0;
+    /// GPUs that are not used any more, or "this machine", each with the reason; for people.
+    std::vector<std::string> excluded = {};
     /// The agent ends: with `slots` 0 it is forgotten, unless it answers for attempts.
     bool leaving = false;
 
@@ -180,6 +182,8 @@ struct Lease {
     /// none was made, since the agent or the study has a login of its own.
     std::string token = {};
 
+    [[nodiscard]] AttemptId id() const { return {run_id, attempt}; }
+
     friend bool operator==(const Lease&, const Lease&) = default;
 };
 
@@ -207,15 +211,23 @@ struct LeaseReply {
     friend bool operator==(const LeaseReply&, const LeaseReply&) = default;
 };
 
-enum class Action { kPrune, kStop, kCheckpointStop };
+enum class Action { kPrune, kStop, kCheckpointStop, kProfile };
+
+/// Steps in a trace of a running trial.
+inline constexpr std::int64_t kProfileSteps = 5;
+inline constexpr std::int64_t kProfileStepsMax = 1'000;
 
 /// What the server wants done with a running attempt. The agent ends the process group and then
-/// calls finish with `pruned` (kPrune), `cancelled` (kStop) or `preempted` (kCheckpointStop).
+/// calls finish with `pruned` (kPrune), `cancelled` (kStop) or `preempted` (kCheckpointStop). With
+/// kProfile it only passes on that a trace is wanted (docs/agents.md).
 struct Directive {
     std::string run_id = {};
     int attempt = 0;
     Action action = Action::kStop;
     std::string reason = {};
+    // Of kProfile:
+    std::int64_t steps = 0;  ///< to trace
+    std::int64_t turn = 0;   ///< of this attempt's requests, from 1; one that is known says nothing
 
     friend bool operator==(const Directive&, const Directive&) = default;
 };

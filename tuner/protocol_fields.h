@@ -83,6 +83,8 @@ void visit_fields(const RegisterRequest*, Visit visit) {
     visit(
         Field{"session", &RegisterRequest::session, kOptional, is_set<&RegisterRequest::session>});
     visit(Field{"ack", &RegisterRequest::ack, kOptional, is_set<&RegisterRequest::ack>});
+    visit(Field{"excluded", &RegisterRequest::excluded, kOptional,
+                is_set<&RegisterRequest::excluded>});
     visit(
         Field{"leaving", &RegisterRequest::leaving, kOptional, is_set<&RegisterRequest::leaving>});
 }
@@ -194,6 +196,8 @@ void visit_fields(const Directive*, Visit visit) {
     visit(Field{"attempt", &Directive::attempt});
     visit(Field{"action", &Directive::action, kRequired});
     visit(Field{"reason", &Directive::reason});
+    visit(Field{"steps", &Directive::steps, kOptional, is_set<&Directive::steps>});
+    visit(Field{"turn", &Directive::turn, kOptional, is_set<&Directive::turn>});
 }
 
 template <class Visit>

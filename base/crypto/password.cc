@@ -5,7 +5,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 #include "base/crypto/digest.h"
 #include "base/id.h"
 #include "base/text/hex.h"
+#include "base/text/number_text.h"
 
 namespace tune {
 namespace {
@@ -48,8 +48,9 @@ std::string_view take_until(std::string_view& rest, char mark) {
 }
 
 bool read_number(std::string_view text, std::uint64_t& number) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return !text.empty() && error == std::errc() && end == text.data() + text.size();
+    const std::optional<std::uint64_t> found = number_from_text<std::uint64_t>(text);
+    number = found.value_or(0);
+    return found.has_value();
 }
 
 /// Nothing for what is not scrypt, or costs too much.

@@ -33,4 +33,19 @@ void append_shortest(std::string& out, double value) {
     out.append(digits, end);
 }
 
+template <class Number>
+std::optional<Number> number_from_text(std::string_view text) {
+    Number number{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc{} || stop != end) return std::nullopt;
+    return number;
+}
+
+template std::optional<int> number_from_text<int>(std::string_view);
+template std::optional<long> number_from_text<long>(std::string_view);
+template std::optional<unsigned> number_from_text<unsigned>(std::string_view);
+template std::optional<unsigned long> number_from_text<unsigned long>(std::string_view);
+template std::optional<double> number_from_text<double>(std::string_view);
+
 }  // namespace tune

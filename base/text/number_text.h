@@ -1,7 +1,9 @@
 #pragma once
-// Numbers as text that reads back as the same number.
+// Numbers as text that reads back as the same number, and from text.
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace tune {
 
@@ -14,5 +16,11 @@ namespace tune {
 [[nodiscard]] std::string shortest_text(double value);
 /// Appends it.
 void append_shortest(std::string& out, double value);
+
+/// The number that the whole text is, in std::from_chars' grammar: no blanks and no '+'. Nothing
+/// for other text, for "" and beyond the type's range. `Number`: int, long, unsigned long,
+/// unsigned, double.
+template <class Number>
+[[nodiscard]] std::optional<Number> number_from_text(std::string_view text);
 
 }  // namespace tune

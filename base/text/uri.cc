@@ -106,7 +106,7 @@ std::vector<std::string> resolved_parts(std::string_view path) {
     return resolved;
 }
 
-bool is_beneath(const std::vector<std::string>& inner, const std::vector<std::string>& outer) {
+bool is_in_folder(const std::vector<std::string>& inner, const std::vector<std::string>& outer) {
     return inner.size() >= outer.size() && std::equal(outer.begin(), outer.end(), inner.begin());
 }
 

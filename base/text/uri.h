@@ -44,7 +44,7 @@ struct Authority {
 [[nodiscard]] std::vector<std::string> resolved_parts(std::string_view path);
 
 /// `inner` begins with all of `outer`.
-[[nodiscard]] bool is_beneath(const std::vector<std::string>& inner,
-                              const std::vector<std::string>& outer);
+[[nodiscard]] bool is_in_folder(const std::vector<std::string>& inner,
+                                const std::vector<std::string>& outer);
 
 }  // namespace tune

@@ -20,7 +20,8 @@ room() {
 }
 begin() { # ID GROUP STUDY
     printf '%s\t%s\n' "$2" "$3" > "$folder/$1.of"
-    TUNE_AGENT_NAME=$1 setsid sh "$folder/keep.sh" "$folder/$1" "$4" > "$folder/$1.log" 2>&1 < /dev/null &
+    # A shell starts what runs in the background with SIGINT ignored, and then no trap of it works: env gives it back.
+    TUNE_AGENT_NAME=$1 env --default-signal=INT setsid sh "$folder/keep.sh" "$folder/$1" "$4" > "$folder/$1.log" 2>&1 < /dev/null &
     echo "$! $(started $!)" > "$folder/$1.pid"
 }
 

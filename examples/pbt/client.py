@@ -1,4 +1,4 @@
-"""The same from Python: this process keeps the networks, the server decides who goes on with which of them.
+"""The same from Python: this process keeps the networks, the server decides who continues which of them.
 
 Usage: client.py SERVER [MEMBERS_AT_ONCE]
 """

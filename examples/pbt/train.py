@@ -1,4 +1,4 @@
-"""One trial of population based training: goes on with the network of its parent for the epochs it is asked for.
+"""One trial of population based training: continues the network of its parent for the epochs it is asked for.
 
 `tune` names the parent's folder in TUNE_RESUME_FROM (absent in the first generation) and the trial's own in TUNE_CHECKPOINT_DIR.
 """

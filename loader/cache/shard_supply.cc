@@ -160,9 +160,9 @@ bool ShardSupply::is_there(std::uint64_t batch) {
     return true;
 }
 
-FetchFigures ShardSupply::figures() const {
+FetchStats ShardSupply::stats() const {
     const std::lock_guard lock(mutex_);
-    return figures_;
+    return stats_;
 }
 
 const FollowedPlan* ShardSupply::plan_of(std::uint64_t batch) const {

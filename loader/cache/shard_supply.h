@@ -62,7 +62,7 @@ public:
     [[nodiscard]] bool is_ready(std::uint64_t batch) override;
     void wait(std::uint64_t batch) override;
     void end(std::uint64_t batch) override;
-    [[nodiscard]] FetchFigures figures() const override;
+    [[nodiscard]] FetchStats stats() const override;
 
 private:
     enum class Stage : std::uint8_t {
@@ -176,7 +176,7 @@ private:
     bool holds_downloads_ = true;     // until the first batch is there
     bool is_ranging_ = false;
     bool can_range_ = true;  // raw shards, and a source that reads ranges
-    FetchFigures figures_;
+    FetchStats stats_;
     std::set<std::pair<std::uint64_t, std::size_t>> queued_;  // by first batch
     std::set<std::pair<std::uint64_t, std::size_t>> absent_;
     std::set<std::size_t> no_room_;

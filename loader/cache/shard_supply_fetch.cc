@@ -151,8 +151,8 @@ Result<void> ShardSupply::fetch_ranges(const std::vector<RangeNeed>& needs) {
     }
     TUNE_TRY_VOID(reader_.run(std::move(jobs), RangeReader::Kind::kSample));
     const std::lock_guard lock(mutex_);
-    figures_.bytes += bytes;
-    ++figures_.ranged_batches;
+    stats_.bytes += bytes;
+    ++stats_.ranged_batches;
     return {};
 }
 
@@ -349,8 +349,8 @@ Result<std::uint64_t> ShardSupply::download_zip(std::size_t shard) {
 void ShardSupply::count_shard(std::size_t shard) {
     const ShardInfo& info = store_->index().shards[shard];
     const std::lock_guard lock(mutex_);
-    figures_.bytes += info.zip_data ? info.zip_data->bytes : info.raw_data.bytes;
-    ++figures_.shards;
+    stats_.bytes += info.zip_data ? info.zip_data->bytes : info.raw_data.bytes;
+    ++stats_.shards;
 }
 
 /// What came of fetching a shard. REQUIRES: it is kBusy or kLooking.
@@ -396,7 +396,7 @@ void ShardSupply::wait_for_claims() {
         }
         lock.lock();
         claimed_.push_back(shard);
-        ++figures_.waited_shards;
+        ++stats_.waited_shards;
         work_.notify_one();
     }
 }

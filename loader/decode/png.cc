@@ -1,4 +1,9 @@
-// PNG by libpng, which reports errors by longjmp as libjpeg does: see jpeg.cc.
+// PNG by libpng, to 8 bits per channel without palette or transparency, as Pillow's convert gives
+// them.
+//
+// libpng reports errors by longjmp, as libjpeg does (see jpeg.cc): between setjmp and the calls
+// there are no objects with destructors, and messages are copied, since libpng makes some of them
+// on the stack that the jump leaves.
 
 #include <png.h>
 

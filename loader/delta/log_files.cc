@@ -4,9 +4,11 @@
 #include "loader/delta/log_files.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+
+#include "base/text/number_text.h"
 
 namespace tune::loader {
 namespace {
@@ -15,11 +17,8 @@ constexpr std::size_t kVersionDigits = 20;
 
 /// Decimal digits of exactly this width.
 std::optional<std::int64_t> number_of(std::string_view text, std::size_t digits) {
-    std::int64_t number = 0;
     if (text.size() != digits || text.front() == '-') return std::nullopt;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
-    return number;
+    return number_from_text<std::int64_t>(text);
 }
 
 /// Takes what stands before the next '.' off `text`.

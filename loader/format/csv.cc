@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "loader/format/text/csv_parser.h"
 #include "loader/source/mapped_file.h"
 
@@ -104,7 +105,7 @@ private:
             return Error{Code::kInvalidParameterValue,
                          "line " + std::to_string(parser.record_line()) + ": " +
                              std::to_string(fields_.size()) + " fields, but line 1 names " +
-                             std::to_string(names_.size()) + " columns"};
+                             counted(static_cast<std::int64_t>(names_.size()), "column")};
         }
         return false;
     }

@@ -1,4 +1,10 @@
-// The only file of the loader that knows Arrow.
+// Rows of a Parquet file as values of MDS, for `tune-data convert`. Built only where Arrow is.
+//
+// Arrow decodes record batches of the selected leaf columns; a row is then picked out of each array
+// by its type. Texts and bytes are views into the current batch, which is why a row is valid until
+// the next one is read; decimals, which have no text of their own, are formatted into texts_, whose
+// capacity is reserved per row so that views into it stay. Nulls are refused with row and column:
+// MDS has none. parquet-cpp throws in places where Arrow returns a status, so both are caught here.
 
 #include "loader/format/parquet.h"
 

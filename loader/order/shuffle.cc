@@ -1,4 +1,24 @@
-// Compiled with -ffp-contract=off: py1e's positions must be rounded as numpy rounds them.
+// The sample orders of mosaicml-streaming 0.13.0
+// (streaming/base/shuffle/{naive,py1s,py2s,py1br,py1e}.py), id for id. A run that moves here keeps
+// its order; tests compare whole epochs with recorded ones.
+//
+// All but `naive` begin with shards shuffled by the run's seed and divided evenly among the
+// canonical nodes, then shuffled within each node by the epoch's seed. So the shards of a node are
+// the same in every epoch, however many machines there are, and only their order changes. Then:
+//
+// py1s shuffles the samples within each part of a shard; py2s does so twice, before and after
+// shards are cut. py1br cuts each node's samples into blocks of 75 to 125 % of block_size, which
+// overlap by a stagger per node, and shuffles each. py1e moves every sample by a uniform distance,
+// at most half of what such a block exceeds its shard by, and sorts by the new positions: a sample
+// meets others from the whole block, and yet only about block_size / shard size shards are open at
+// once, without the steps in demand at the edges of py1br's blocks.
+//
+// Why it is right: random numbers are drawn in upstream's order from the same generators (rng.h),
+// and positions are computed in upstream's order of operations; the file is compiled with
+// -ffp-contract=off, since a fused multiply-add would round differently from numpy. The one liberty
+// is the sort of py1e. Positions are spread evenly over [0, n], so buckets of width one hold about
+// one each and the sort is O(n). Equal positions keep their order, where upstream's sort is not
+// stable; ties appear from about 10^8 samples per node on.
 
 #include "loader/order/shuffle.h"
 

@@ -39,12 +39,12 @@ auto wait_for(Attempt&& attempt) {
 }
 
 /// Keeps a second Python thread out while one is inside: RuntimeError.
-class Turn {
+class UseLock {
 public:
-    explicit Turn(std::atomic_flag& is_busy);
-    ~Turn() { is_busy_.clear(std::memory_order_release); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit UseLock(std::atomic_flag& is_busy);
+    ~UseLock() { is_busy_.clear(std::memory_order_release); }
+    UseLock(const UseLock&) = delete;
+    UseLock& operator=(const UseLock&) = delete;
 
 private:
     std::atomic_flag& is_busy_;
@@ -77,7 +77,7 @@ public:
         }
         return *data_;
     }
-    [[nodiscard]] Turn turn() { return Turn(is_busy_); }
+    [[nodiscard]] UseLock lock() { return UseLock(is_busy_); }
 
     void close() {
         is_closed_ = true;

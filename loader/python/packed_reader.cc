@@ -1,4 +1,6 @@
-// Packed batches as Python's objects.
+// Packed batches (documents of any length in rows of one) as Python objects: options from a dict,
+// batches as arrays, and a state that resumes at a token. The GIL is released while a batch is
+// packed.
 
 #include "loader/python/packed_reader.h"
 
@@ -55,7 +57,7 @@ PackedReader::PackedReader(const nb::dict& options, const nb::dict& packing)
 
 nb::object PackedReader::next() {
     PackedDataset& packed = data();
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     PackedBatch batch;
     using Step = PackedDataset::Step;
     const Result<Step> step = wait_for([&]() -> std::optional<Result<Step>> {
@@ -73,14 +75,14 @@ nb::object PackedReader::state() {
 
 void PackedReader::load_state(const nb::dict& state) {
     PackedDataset& packed = data();
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     const auto text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(state));
     check(packed.load_state(value_or_raise(PackedState::from_json(Json::parse(text)))));
 }
 
 void PackedReader::start_epoch(std::int64_t epoch) {
     PackedDataset& packed = data();
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     if (epoch < 0) raise(invalid_parameter("epochs count from 0"));
     packed.start_epoch(epoch);
 }
@@ -94,8 +96,7 @@ void define_packed_reader(nb::module_& module) {
         .def("start_epoch", &PackedReader::start_epoch, nb::arg("epoch"))
         .def("close", &PackedReader::close)
         .def("columns", [](PackedReader& reader) { return columns_of(reader.data().dataset()); })
-        .def("stage_figures",
-             [](PackedReader& reader) { return figures_of(reader.data().dataset()); })
+        .def("stage_stats", [](PackedReader& reader) { return stats_of(reader.data().dataset()); })
         .def_prop_ro("epoch", [](PackedReader& reader) { return reader.data().epoch(); })
         .def_prop_ro("sample_count",
                      [](PackedReader& reader) { return reader.data().dataset().sample_count(); });

@@ -1,4 +1,7 @@
-// A Dataset's answers as Python's objects.
+// A Dataset's batches, samples and state as Python objects (arrays.h says which).
+//
+// The GIL is released while the loader waits or decodes and taken again to make objects. Errors of
+// the loader become Python's exceptions in one place (errors.h).
 
 #include "loader/python/reader.h"
 
@@ -29,7 +32,7 @@ Reader::Reader(const nb::dict& options)
 
 nb::object Reader::next() {
     Dataset& data = dataset();
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     Batch batch;
     const Result<bool> more = wait_for([&]() -> std::optional<Result<bool>> {
         if (!data.wait_next(kSignalPause)) return {};
@@ -71,18 +74,18 @@ nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
     })));
 }
 
-nb::dict figures_of(const Dataset& dataset) {
-    const StageFigures figures = dataset.stage_figures();
+nb::dict stats_of(const Dataset& dataset) {
+    const StageStats stats = dataset.stage_stats();
     nb::dict dict;
-    dict["samples"] = figures.samples;
-    dict["elapsed_s"] = figures.elapsed_s;
-    dict["fetch_wait_s"] = figures.fetch_wait_s;
-    dict["decode_wait_s"] = figures.decode_wait_s;
-    dict["read_s"] = figures.read_s;
-    dict["decompress_s"] = figures.decompress_s;
-    dict["transform_s"] = figures.transform_s;
-    dict["fetched_bytes"] = figures.fetched_bytes;
-    dict["bottleneck"] = bottleneck(figures);
+    dict["samples"] = stats.samples;
+    dict["elapsed_s"] = stats.elapsed_s;
+    dict["fetch_wait_s"] = stats.fetch_wait_s;
+    dict["decode_wait_s"] = stats.decode_wait_s;
+    dict["read_s"] = stats.read_s;
+    dict["decompress_s"] = stats.decompress_s;
+    dict["transform_s"] = stats.transform_s;
+    dict["fetched_bytes"] = stats.fetched_bytes;
+    dict["bottleneck"] = bottleneck(stats);
     return dict;
 }
 
@@ -100,14 +103,14 @@ nb::dict Reader::state() {
 }
 
 void Reader::load_state(const nb::dict& state) {
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     const auto text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(state));
     const DatasetState wanted = value_or_raise(DatasetState::from_json(Json::parse(text)));
     check(dataset().load_state(wanted));
 }
 
 void Reader::start_epoch(std::int64_t epoch) {
-    const Turn turn = held_.turn();
+    const UseLock lock = held_.lock();
     if (epoch < 0) raise(invalid_parameter("epochs count from 0"));
     dataset().start_epoch(epoch);
 }
@@ -144,7 +147,7 @@ void define_reader(nb::module_& module) {
         .def("columns", &Reader::columns)
         .def_prop_ro("epoch", &Reader::epoch)
         .def_prop_ro("sample_count", &Reader::sample_count)
-        .def("stage_figures", &Reader::stage_figures)
+        .def("stage_stats", &Reader::stage_stats)
         .def_prop_ro("epoch_size", &Reader::epoch_size)
         .def_prop_ro("batches_per_epoch", &Reader::batches_per_epoch);
 }

@@ -13,7 +13,7 @@ namespace tune::loader::python {
 
 /// (name, encoding, dtype or None, shape or None, stored type) of each column.
 [[nodiscard]] nanobind::list columns_of(const Dataset& dataset);
-[[nodiscard]] nanobind::dict figures_of(const Dataset& dataset);
+[[nodiscard]] nanobind::dict stats_of(const Dataset& dataset);
 
 /// One Python thread at a time; a second one is refused with a RuntimeError. It survives fork(), as
 /// Held says.
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] nanobind::object remaining_ids(std::int64_t worker, std::int64_t workers);
 
     [[nodiscard]] nanobind::dict state();
-    [[nodiscard]] nanobind::dict stage_figures() { return figures_of(dataset()); }
+    [[nodiscard]] nanobind::dict stage_stats() { return stats_of(dataset()); }
     void load_state(const nanobind::dict& state);
     void start_epoch(std::int64_t epoch);
 

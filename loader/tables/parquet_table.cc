@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/text/counted.h"
 #include "loader/rows/table_decoder.h"
 #include "loader/rows/time_value.h"
 #include "loader/tables/arrow_file.h"
@@ -259,7 +260,7 @@ Result<std::vector<GroupShard>> TableReaderState::plan_file(std::size_t i) const
         deleted->back() >= static_cast<std::uint64_t>(begins.back()))
         return in_file(
             data_loss("its deletion vector names row " + std::to_string(deleted->back()) +
-                      ", but the file has " + std::to_string(begins.back()) + " rows"),
+                      ", but the file has " + counted(begins.back(), "row")),
             *table_.source, table_.files[i].object.path);
     for (int group = 0; group + 1 < static_cast<int>(begins.size()); ++group) {
         const std::int64_t begin = begins[static_cast<std::size_t>(group)];

@@ -139,9 +139,8 @@ Result<Json> inspect_json(const DataSet& set, const InspectOptions& options) {
 Result<std::string> inspect_text(const DataSet& set, const InspectOptions& options) {
     const Index& index = set.index;
     const auto shard_count = static_cast<std::int64_t>(index.shards.size());
-    std::string text = set.directory.string() + ": " + grouped(index.sample_count()) +
-                       " samples in " + grouped(shard_count) +
-                       (shard_count == 1 ? " shard, " : " shards, ") +
+    std::string text = set.directory.string() + ": " + grouped(index.sample_count(), "sample") +
+                       " in " + grouped(shard_count, "shard") + ", " +
                        readable_bytes(stored_bytes(index)) + "\n";
     if (index.shards.empty()) return text;
     if (!index.shards.front().compression.empty())

@@ -1,4 +1,9 @@
-// tune-data: converts, inspects, verifies and measures data sets.
+// tune-data: converts, inspects, verifies and measures data sets, and lists and clears the shared
+// cache.
+//
+// Only the command line and its texts are here; the work is done by the tools beside it. MDS sets
+// are inspected shard by shard, because there one can tell which shard is damaged; all other
+// formats go through the reader that they share. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +17,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/text/counted.h"
 #include "base/version.h"
 #include "loader/cache/disk_cache.h"
 #include "loader/format/parquet.h"
@@ -46,8 +52,10 @@ int fail(const Error& error) {
     return kExitError;
 }
 
-std::string counted(std::int64_t count, const char* noun) {
-    return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+/// "1,234 samples".
+std::string counted_in_groups(std::int64_t count, const char* noun) {
+    const std::string plain = counted(count, noun);
+    return grouped(count) + plain.substr(plain.find(' '));
 }
 
 struct ConvertArguments {
@@ -149,8 +157,9 @@ int run_convert(ConvertArguments arguments) {
         return 0;
     }
     for (const ConvertedSet& set : report->sets)
-        print("wrote " + counted(set.samples, "sample") + " in " + counted(set.shards, "shard") +
-              " (" + readable_bytes(set.bytes) + ") to " + set.directory.string() + "\n");
+        print("wrote " + counted_in_groups(set.samples, "sample") + " in " +
+              counted_in_groups(set.shards, "shard") + " (" + readable_bytes(set.bytes) + ") to " +
+              set.directory.string() + "\n");
     return 0;
 }
 
@@ -245,10 +254,10 @@ int run_verify(const VerifyArguments& arguments) {
         }
         for (const std::string& error : report.errors) print("faulty: " + error + "\n");
         const auto faulty = static_cast<std::int64_t>(report.errors.size());
-        print(directory + ": " + counted(report.samples, "sample") + " good, " +
-              counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
+        print(directory + ": " + counted_in_groups(report.samples, "sample") + " good, " +
+              counted_in_groups(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
         if (report.shards_without_hash > 0)
-            print("  " + counted(report.shards_without_hash, "shard") +
+            print("  " + counted_in_groups(report.shards_without_hash, "shard") +
                   " have no hashes: changed values cannot be detected\n");
     }
     if (arguments.as_json) print(to_text(all) + "\n");
@@ -336,7 +345,7 @@ int run_stats(const StatsArguments& arguments) {
             line += "length " + number_cell(column["length"], "min") + " to " +
                     number_cell(column["length"], "max") + ", mean " +
                     number_cell(column["length"], "mean") + ", ";
-        print(line + counted(column["nulls"].get<std::int64_t>(), "null") + "\n");
+        print(line + counted_in_groups(column["nulls"].get<std::int64_t>(), "null") + "\n");
     }
     return 0;
 }
@@ -411,7 +420,7 @@ int run_cache(const CacheArguments& arguments) {
         else
             print((arguments.removes ? "deleted " : "") + cache.directory.string() + ": " +
                   readable_bytes(cache.bytes) + " in " +
-                  counted(static_cast<std::int64_t>(cache.files), "file") +
+                  counted_in_groups(static_cast<std::int64_t>(cache.files), "file") +
                   (cache.is_in_use ? ", in use" : "") + "\n");
     }
     if (arguments.as_json) print(to_text(all) + "\n");

@@ -34,6 +34,10 @@ std::string grouped(std::int64_t number) {
     return text;
 }
 
+std::string grouped(std::int64_t number, std::string_view one) {
+    return grouped(number) + " " + std::string(one) + (number == 1 ? "" : "s");
+}
+
 std::string readable_bytes(std::uint64_t bytes) {
     constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
     auto value = static_cast<double>(bytes);

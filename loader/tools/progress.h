@@ -28,6 +28,8 @@ private:
 
 /// 1234567 as "1,234,567".
 [[nodiscard]] std::string grouped(std::int64_t number);
+/// The same with what is counted: "1 shard", "1,234 shards".
+[[nodiscard]] std::string grouped(std::int64_t number, std::string_view one);
 /// Bytes as "1.2 MB" (powers of 1000).
 [[nodiscard]] std::string readable_bytes(std::uint64_t bytes);
 /// 0.25 as "[#####...............]  25 %".

@@ -1,4 +1,6 @@
-// The same questions as inspect and verify ask of MDS, through the reader that all formats share.
+// inspect and verify for every format but MDS, through the reader that all formats share. It asks
+// the same questions as the MDS tools: what columns, which first rows, whether every row can be
+// read. Long values are cut, so that a row stays a row on a terminal.
 
 #include "loader/tools/rows_inspect.h"
 
@@ -87,16 +89,16 @@ Result<std::string> inspect_rows_text(const std::string& directory, const RowSet
     TUNE_TRY(shown, first_rows(rows, options));
     const Catalogue& catalogue = rows.catalogue;
     std::string text = directory + " (" + catalogue.format +
-                       "): " + grouped(catalogue.sample_count()) + " samples in " +
-                       grouped(static_cast<std::int64_t>(catalogue.shard_samples.size())) +
-                       " shards, " + readable_bytes(catalogue.bytes) + "\n";
+                       "): " + grouped(catalogue.sample_count(), "sample") + " in " +
+                       grouped(static_cast<std::int64_t>(catalogue.shard_samples.size()), "shard") +
+                       ", " + readable_bytes(catalogue.bytes) + "\n";
     for (const ColumnInfo& column : catalogue.columns)
         text += "  " + column.name + ": " + column.encoding +
                 (column.stored.empty() ? "" : " (stored as " + column.stored + ")") + "\n";
     const std::size_t listed = std::min(catalogue.shard_names.size(), options.shards_max);
     for (std::size_t i = 0; i < listed; ++i)
-        text += "  " + catalogue.shard_names[i] + ": " + grouped(catalogue.shard_samples[i]) +
-                " samples\n";
+        text += "  " + catalogue.shard_names[i] + ": " +
+                grouped(catalogue.shard_samples[i], "sample") + "\n";
     if (listed < catalogue.shard_names.size())
         text += "  and " +
                 grouped(static_cast<std::int64_t>(catalogue.shard_names.size() - listed)) +
@@ -133,7 +135,7 @@ VerifyReport verify_rows(const RowSet& rows) {
             report.errors.push_back(rows.catalogue.shard_names[s] + ": " + read.error().text());
         if (progress.is_due())
             progress.show("verified " + grouped(report.shards) + " of " +
-                          grouped(static_cast<std::int64_t>(begins.size() - 1)) + " shards");
+                          grouped(static_cast<std::int64_t>(begins.size() - 1), "shard"));
     }
     return report;
 }

@@ -158,7 +158,7 @@ Result<Json> compute_stats(const RowSet& rows, int threads) {
             ++done;
             if (progress.is_due())
                 progress.show("read " + grouped(done) + " of " +
-                              grouped(static_cast<std::int64_t>(shard_count)) + " shards");
+                              grouped(static_cast<std::int64_t>(shard_count), "shard"));
         }
     };
     std::vector<std::thread> helpers;

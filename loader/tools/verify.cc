@@ -54,7 +54,7 @@ VerifyReport verify(const DataSet& set) {
         }
         if (progress.is_due())
             progress.show("verified " + grouped(report.shards) + " of " +
-                          grouped(static_cast<std::int64_t>(set.index.shards.size())) + " shards");
+                          grouped(static_cast<std::int64_t>(set.index.shards.size()), "shard"));
     }
     return report;
 }

@@ -58,5 +58,23 @@ TEST(NumberText, TheShortestFormHasNoPointOfItsOwn) {
     EXPECT_EQ(text, "x=1-0.5");
 }
 
+TEST(NumberFromText, TakesTheWholeText) {
+    EXPECT_EQ(number_from_text<std::int64_t>("-12"), -12);
+    EXPECT_EQ(number_from_text<std::uint64_t>("18446744073709551615"), UINT64_MAX);
+    EXPECT_EQ(number_from_text<double>("1e-3"), 1e-3);
+    for (const char* text : {"", " 1", "1 ", "+1", "1x", "x", "0x10", "1,000"}) {
+        EXPECT_EQ(number_from_text<std::int64_t>(text), std::nullopt) << text;
+        EXPECT_EQ(number_from_text<double>(text), std::nullopt) << text;
+    }
+}
+
+TEST(NumberFromText, RefusesWhatTheTypeCannotHold) {
+    EXPECT_EQ(number_from_text<std::int64_t>("9223372036854775808"), std::nullopt);
+    EXPECT_EQ(number_from_text<std::uint64_t>("-1"), std::nullopt);
+    EXPECT_EQ(number_from_text<int>("2147483648"), std::nullopt);
+    EXPECT_EQ(number_from_text<double>("1e999"), std::nullopt);
+    EXPECT_EQ(number_from_text<std::int64_t>("1.0"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tune

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -46,6 +48,58 @@ TEST(Result, HoldsTypesThatOnlyMove) {
     Result<std::unique_ptr<int>> result = std::make_unique<int>(7);
     const std::unique_ptr<int> taken = std::move(result).value();
     EXPECT_EQ(*taken, 7);
+}
+
+static_assert(std::is_copy_constructible_v<Result<std::string>>);
+static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
+static_assert(std::is_nothrow_move_constructible_v<Result<std::string>>);
+
+TEST(Result, ACopyHasItsOwnValueAndItsOwnError) {
+    Result<std::string> value = std::string("a value too long for the string's own buffer");
+    const Result<std::string> copy = value;
+    *value = "changed";
+    EXPECT_EQ(*copy, "a value too long for the string's own buffer");
+
+    Result<std::string> failed = Error{Code::kBadRequest, "why", "where"};
+    const Result<std::string> same = failed;
+    const Result<std::string> moved = std::move(failed);
+    EXPECT_EQ(same.error().text(), "where: why");
+    EXPECT_EQ(moved.error().text(), "where: why");
+}
+
+TEST(Result, AnAssignmentReleasesWhatWasHeld) {
+    const auto held = std::make_shared<int>(7);
+    Result<std::shared_ptr<int>> result = held;
+    EXPECT_EQ(held.use_count(), 2);
+    result = Error{Code::kBadRequest, "gone"};
+    EXPECT_EQ(held.use_count(), 1);
+    EXPECT_EQ(result.error().message, "gone");
+    result = held;
+    EXPECT_EQ(held.use_count(), 2);
+    const Result<std::shared_ptr<int>> other = Error{Code::kBadRequest, "copied"};
+    result = other;
+    EXPECT_EQ(held.use_count(), 1);
+    EXPECT_EQ(result.error().message, "copied");
+}
+
+TEST(Result, OfNothingIsAssignedToo) {
+    Result<void> result;
+    result = check_digit('x');
+    EXPECT_EQ(result.error().message, "not a digit");
+    const Result<void> copy = result;
+    result = Result<void>();
+    EXPECT_TRUE(result.has_value());
+    EXPECT_EQ(copy.error().message, "not a digit");
+}
+
+TEST(Result, AnErrorThatMovedAwayIsNotRead) {
+    EXPECT_DEATH(
+        {
+            Result<int> failed = add('x', '1');
+            const Result<int> taken = std::move(failed);
+            (void)failed.error();
+        },
+        "moved from");
 }
 
 TEST(Result, ReadingTheValueOfAnErrorAborts) {

@@ -25,8 +25,8 @@ TEST(Uri, SplitsAsUrllibDoes) {
 TEST(Uri, ResolvesPaths) {
     EXPECT_EQ(resolved_parts("/a/./b/../c//d"), (std::vector<std::string>{"a", "c", "d"}));
     EXPECT_EQ(resolved_parts("/../.."), std::vector<std::string>{});
-    EXPECT_TRUE(is_beneath({"a", "b"}, {"a"}));
-    EXPECT_FALSE(is_beneath({"ab"}, {"a"}));
+    EXPECT_TRUE(is_in_folder({"a", "b"}, {"a"}));
+    EXPECT_FALSE(is_in_folder({"ab"}, {"a"}));
 }
 
 TEST(Uri, KnowsSchemes) {

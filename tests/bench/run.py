@@ -26,7 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 AREAS = ("tracker", "tuner", "loader", "worker")
 NAMED_AREAS = (*AREAS, "engines")  # Spark, Ray and Slurm run only where somebody asks for them: they take half an hour
 # Aims that are ratios to a peer of the same run: name -> (the peer's name begins so, times better).
-RATIO_AIMS = {"log-metric, 16 clients, durable": ("fasttrackml", 25)}
+RATIO_AIMS = {
+    "log-metric, 16 clients, durable": ("fasttrackml", 25),
+    "trainer step, cnn 8x8 16-32 channels, batch 32, one thread, AdamW": ("pytorch", 1),
+    "trainer step, resnet18 3x32x32, batch 8, one thread, AdamW": ("pytorch", 1),
+    "trainer step, gpt 4 layers of 128, 128 tokens, batch 8, one thread, AdamW": ("pytorch", 1),
+    "two ranks, a step of mlp 64-512-512-512-10, batch 128, AdamW": ("torchrun", 1),
+}
 
 
 def read_figures(command, environment, area):

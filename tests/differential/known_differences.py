@@ -10,7 +10,7 @@ import json
 import re
 import typing
 
-from judge import differences
+from compare import differences
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ import time
 
 import known_differences
 from bad_inputs import places, reach
-from judge import differences, shape
+from compare import differences, shape
 from scene import ABSENT, shorten
 
 _serial = itertools.count()

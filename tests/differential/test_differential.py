@@ -11,7 +11,7 @@ import re
 import known_differences
 import pytest
 from generator import make_sequence
-from judge import shape
+from compare import shape
 from replay import report, shrink
 from scene import Request
 

@@ -247,3 +247,12 @@ def other_facts(pages, facts):
 def number_of(text):
     """The first number of a text, in the unit that it has."""
     return float(re.search(r"\d[\d,]*(?:\.\d+)?", text)[0].replace(",", ""))
+
+
+# English that is none: what resumes, continues or keeps working "goes on"; what returns or responds is not "answered".
+ODD_WORDS = re.compile(r"\b(?:go|goes|going|gone|went)\s+on\b|\ball\s+told\b|\banswered\b", re.IGNORECASE)
+
+
+def odd_words(where, text):
+    """"WHERE:LINE: words" of each."""
+    return [f"{where}:{text.count(chr(10), 0, found.start()) + 1}: {found[0]!r}" for found in ODD_WORDS.finditer(text)]

@@ -98,3 +98,9 @@ def test_facts():
     assert checks.other_facts([one, two], facts)
     assert checks.other_facts([one], facts), "a fact that stands once checks nothing"
     assert not checks.other_facts([one, page("80 kB of JavaScript", "b.md")], facts)
+
+
+def test_odd_words_are_found_over_the_end_of_a_line():
+    assert checks.odd_words("page", "It goes\non. All told, who answered?") == ["page:1: 'goes\\non'", "page:2: 'All told'",
+                                                                               "page:2: 'answered'"]
+    assert checks.odd_words("page", "the going rate on Monday; an answer; we told all") == []

@@ -80,17 +80,26 @@ def test_commands_have_the_verbs_and_options_of_help(programs):
     assert checks.unknown_words(pages, programs) == []
 
 
-def every_option(programs):
-    """Options of all verbs of all programs, and the text of the scripts."""
-    known = set()
-    for ask in programs.values():
+def every_help(programs):
+    """(command, text) of all verbs of all programs."""
+    for name, ask in programs.items():
         verbs = [()]
         for verb in verbs:  # those of `tune alert` and the like come after it
-            text = ask(verb)
-            known |= set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text or ""))
+            text = ask(verb) or ""
+            yield " ".join((name, *verb)), text
             if text and len(verb) < 2:
                 verbs += [(*verb, word) for word in re.findall(r"^  ([a-z][\w-]+)\s", text, re.M)]
-    return known
+
+
+def every_option(programs):
+    """Options of all verbs of all programs."""
+    return {option for _, text in every_help(programs) for option in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text)}
+
+
+def test_help_is_plain_english(programs):
+    helps = list(every_help(programs))
+    assert len(helps) > 50
+    assert [found for command, text in helps for found in checks.odd_words(command, text)] == []
 
 
 def options_of_scripts():

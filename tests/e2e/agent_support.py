@@ -70,10 +70,10 @@ def lives(pid):
 class Process:
     """A program that a test starts, kills and starts again."""
 
-    def __init__(self, arguments, log):
+    def __init__(self, arguments, log, **more):
         self.log = log
         with open(log, "ab") as out:
-            self.process = subprocess.Popen(arguments, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(arguments, stdout=out, stderr=out, stdin=subprocess.DEVNULL, **more)
 
     def kill(self):
         self.process.kill()

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from study_support import (FAILED, OK, ROOT, USAGE, call, credentials, read_lines_until, run_arguments, server,
-                           start, study_of, tune, tune_json)
+                           start, study_of, tune, tune_json, TUNE)
 
 STUDY = {"name": "s", "metric": {"name": "loss", "goal": "min"}, "space": {"x": {"float": [0, 1]}},
          "budget": {"trials": 3}, "command": ["echo", "hello"]}
@@ -36,8 +36,7 @@ def ask(url, path, body=None, method=None, **headers):
 
 def test_nobody_else_changes_the_command_of_a_running_study(tmp_path):
     """Another process posts a study of the same name with another command: its command must never run."""
-    process = start(*run_arguments(["sh", "-c", "test -e go && echo 'tune: {\"loss\": {x}}' || sleep 0.05"], trials=20),
-                    cwd=tmp_path)
+    process = start(*run_arguments(["sh", "-c", "until test -e go; do sleep 0.05; done"], trials=20), cwd=tmp_path)
     try:
         line = read_lines_until(process, "http://", "stderr")[-1]
         url = re.search(r"http://[^/]+", line)[0]
@@ -143,13 +142,68 @@ def test_tokens_for_others(tmp_path):
         assert ask(url, "/api/2.0/tune/agents/register", {}, Authorization="Bearer " + made["agent"])[0] == 400
 
 
+@pytest.mark.parametrize("verb", ["server", "run"])
 @pytest.mark.parametrize("flags, word", [
     ([], "--insecure-no-tls"), (["--insecure-no-auth"], "--insecure-no-tls"),
     (["--auth", "off"], "--insecure-no-auth"), (["--auth", "off", "--insecure-no-tls"], "--insecure-no-auth")])
-def test_beyond_loopback_it_must_be_told_so(tmp_path, flags, word):
-    done = tune("server", "--port", 0, "--host", "0.0.0.0", *flags, cwd=tmp_path)
+def test_beyond_loopback_it_must_be_told_so(tmp_path, verb, flags, word):
+    words = ["server", "--port", 0] if verb == "server" else run_arguments(["echo", 'tune: {"loss": {x}}'], trials=1)
+    done = tune(*words[:1], "--host", "0.0.0.0", *flags, *words[1:], cwd=tmp_path)
     assert done.returncode != OK and word in done.stderr, done
     assert not (tmp_path / "tune-data").exists()
+
+
+@pytest.mark.parametrize("verb", ["server", "run"])
+def test_a_name_is_loopback_only_where_it_leads_there(tmp_path, verb):
+    """127.example.org is a name like any other: who may do what is decided by the address it stands for."""
+    words = ["server", "--port", 0] if verb == "server" else run_arguments(["echo", 'tune: {"loss": {x}}'], trials=1)
+    done = tune(*words[:1], "--host", "127.example.invalid", *words[1:], cwd=tmp_path)
+    assert done.returncode != OK and "nor a name that resolves" in done.stderr, done
+    names = tmp_path / "hosts"
+    names.write_text("127.0.0.1 localhost\n0.0.0.0 127.example.org\n")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give the program another /etc/hosts")
+    inside = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', names, TUNE]
+    done = subprocess.run([*map(str, inside), *map(str, words[:1]), "--host", "127.example.org", *map(str, words[1:])],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode != OK and "--insecure-no-tls" in done.stderr, done
+    assert not (tmp_path / "tune-data").exists()
+
+
+def test_a_run_beyond_loopback_asks_for_the_token(tmp_path):
+    go_on = ["sh", "-c", "until test -e go; do sleep 0.05; done; echo 'tune: {\"loss\": {x}}'"]
+    words = run_arguments(go_on, trials=1)
+    process = start(*words[:1], "--host", "0.0.0.0", "--insecure-no-tls", *words[1:], cwd=tmp_path)
+    try:
+        page = read_lines_until(process, "http://", "stderr")[-1]
+        here = re.search(r"http://[^/]+", page)[0].replace("0.0.0.0", "127.0.0.1")
+        assert ask(here, "/health")[0] == 200 and ask(here, "/api/2.0/tune/studies")[0] == 401
+        (tmp_path / "go").touch()
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == OK, said
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_the_page_that_a_run_prints_is_the_owners(tmp_path):
+    words = run_arguments(["sh", "-c", "sleep 600"], trials=1)
+    process = start(*words, cwd=tmp_path)
+    try:
+        page = re.search(r"(http://[^/]+)(/s/\S+)", read_lines_until(process, "/s/", "stderr")[-1])
+        url, path = page.groups()
+        study = path.split("?")[0].removeprefix("/s/")
+        assert ask(url, f"/api/2.0/tune/studies/{study}/pause", {})[0] == 401
+        status, headers, _ = ask(url, path)
+        assert status == 303 and headers["Location"] == f"/s/{study}"
+        cookie = headers["Set-Cookie"].split(";")[0]
+        assert ask(url, f"/s/{study}", Cookie=cookie)[0] == 200
+        assert ask(url, f"/api/2.0/tune/studies/{study}/pause", {}, Cookie=cookie)[0] == 200
+        assert ask(url, f"/api/2.0/tune/studies/{study}/stop", {}, Cookie=cookie)[0] == 200
+        assert "Set-Cookie" not in ask(url, path)[1], "the code works once"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 def test_beyond_loopback_everything_needs_a_token(tmp_path):

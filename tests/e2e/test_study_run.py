@@ -256,11 +256,11 @@ def test_another_space_under_the_same_name_reports_what_differs(tmp_path):
     tune(*run_arguments(REPORT, trials=2), cwd=tmp_path)
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
-    assert "space.x is" in done.stderr and "Choose another name, undo the change to continue it, or" in done.stderr
+    assert "space.x is" in done.stderr and "Undo the change to continue it, extend it (--extend" in done.stderr
     assert "/api/" not in done.stderr, "routes are nothing to a user"
     other = tune("run", "-m", "loss:max", "--port", 0, "--study", "s", "x=0..1", "--", *REPORT, cwd=tmp_path)
     assert other.returncode == USAGE
-    assert "Choose another name or undo the change to continue it.\n" in other.stderr
+    assert "Undo the change to continue it, give the new study a name of its own" in other.stderr
     assert len(trials_of(tmp_path)) == 2
 
 

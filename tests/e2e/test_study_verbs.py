@@ -200,7 +200,7 @@ def test_ask_explains_why_there_is_nothing(url, tmp_path):
     paused = tune("ask", "none", "--server", url, cwd=tmp_path)
     assert paused.returncode == FAILED and "is paused; `tune resume` continues it" in paused.stderr
     waits = tune("enqueue", "none", "n=2", "--server", url, cwd=tmp_path)
-    assert waits.returncode == OK and "The study is paused: `tune resume none` goes on.\n" in waits.stdout
+    assert waits.returncode == OK and "The study is paused: `tune resume none` resumes it.\n" in waits.stdout
     assert tune("resume", "none", "--server", url, cwd=tmp_path).returncode == OK
     assert tune_json("ask", "none", "--server", url, cwd=tmp_path)["trials"][0]["params"]["n"] == 2
     empty = tune("ask", "none", "--json", "--server", url, cwd=tmp_path)

@@ -83,9 +83,12 @@ class Scene:
 
     def start(self, *arguments, **more):
         """Starts tune; what it prints is in the file that `output` reads."""
+        return self.start_program(TUNE, *arguments, **more)
+
+    def start_program(self, *words, **more):
         log = self.folder / f"output-{len(self.started)}"
         with open(log, "wb") as out:
-            process = subprocess.Popen([TUNE, *map(str, arguments)], cwd=self.folder, env={**self.environment, **more},
+            process = subprocess.Popen([*map(str, words)], cwd=self.folder, env={**self.environment, **more},
                                        stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
         process.output = log
         self.started.append(process)

@@ -291,8 +291,57 @@ def test_too_few_places_are_said_at_once(cluster, url):
         tune_ray.run_agents(url, slots=9)
     with pytest.raises(client.TuneError, match="GPU"):
         tune_ray.run_agents(url, slots=1, gpus=1)
+    with pytest.raises(client.TuneError, match="nodes have room for 1 with the strategy STRICT_PACK"):
+        tune_ray.run_agents(url, slots=2, strategy="STRICT_PACK")
+    with pytest.raises(client.TuneError, match="nodes have room for [23] with the strategy STRICT_SPREAD"):
+        tune_ray.run_agents(url, slots=4, strategy="STRICT_SPREAD")
     with pytest.raises(ValueError, match="slots and cpus"):
         tune_ray.run_agents(url, slots=0)
+
+
+def test_a_decorated_function_runs_in_all_ranks_of_the_cluster(cluster, monkeypatch):
+    monkeypatch.setattr("tune_client._distributed._active_spark", lambda: None)  # of another module's tests
+
+    @client.distributed(processes=2, remote=True)
+    def meet():
+        import socket
+
+        rank, place = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        if rank == 0:
+            with socket.create_server(place) as server, server.accept()[0] as other:
+                return rank, os.environ["LOCAL_RANK"], other.recv(5)
+        while True:
+            try:
+                with socket.create_connection(place) as first:
+                    first.sendall(b"hello")
+                    return rank, os.environ["LOCAL_RANK"], None
+            except ConnectionRefusedError:
+                time.sleep(0.05)  # the first rank has not begun
+
+    assert meet.distributed() == [(0, "0", b"hello"), (1, "0", None)]
+
+    @client.distributed(processes=2, remote=True)
+    def fail():
+        if os.environ["RANK"] == "1":
+            print("no data here", flush=True)
+            raise SystemExit(3)
+        time.sleep(120)  # ends with the other one
+
+    with pytest.raises(RuntimeError, match=r"failed with return code 3 in rank 1 of 2[^$]*no data here"):
+        fail.distributed()
+    wait_for(lambda: ray.available_resources().get("CPU", 0) == 2, "the places of the ranks")
+
+
+def test_a_decorated_function_runs_here_and_says_when_there_is_no_engine(monkeypatch):
+    @client.distributed(processes=2)
+    def rank_of():
+        return int(os.environ["RANK"])
+
+    assert rank_of.distributed() == [0, 1]
+    monkeypatch.setattr("tune_client._distributed._active_spark", lambda: None)
+    monkeypatch.setattr("tune_client._distributed._has_ray", lambda: False)
+    with pytest.raises(client.TuneError, match="remote=True needs an engine"):
+        client.distributed(processes=2, remote=True)(rank_of).distributed()
 
 
 def test_an_agent_that_is_stopped_while_it_starts_ends():

@@ -45,6 +45,13 @@ def plain(point):
     return (point["x"] - 1) ** 2
 
 
+def test_a_training_that_never_fits_is_refused_before_spark_waits_for_it(spark):
+    before = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
+    with pytest.raises(tune.TuneError, match="needs 9 tasks at once, and this Spark runs 2"):
+        tune_spark.TuneDistributor(9, local_mode=False, use_gpu=False).run(plain, {"x": 1})
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup(None) == before, "it was submitted"
+
+
 def test_hyperopts_trials_run_as_tasks(spark, url):
     """The example of SparkTrials' documentation, with its import changed."""
     from sklearn.datasets import load_iris
@@ -274,6 +281,18 @@ def test_a_data_frame_is_read_by_partition(spark):
     frame = spark.range(0, 10, 1, 2)
     names, rows = tune_spark.TuneDistributor(2, False, False)._train_on_dataframe(read, frame)
     assert names == ["id"] and rows == [0, 1, 2, 3, 4]
+    with pytest.raises(RuntimeError, match=r"has 1 partitions, and the training 2 processes: repartition\(2\)"):
+        tune_spark.TuneDistributor(2, False, False)._train_on_dataframe(read, spark.range(0, 10, 1, 1))
+
+
+def test_a_decorated_function_runs_in_all_ranks(spark):
+    @tune.distributed(processes=2, remote=True)
+    def rank_of(more):
+        return int(os.environ["RANK"]), os.environ["WORLD_SIZE"], more, os.getpid()
+
+    found = rank_of.distributed(more="a")
+    assert [each[:3] for each in found] == [(0, "2", "a"), (1, "2", "a")]
+    assert os.getpid() not in {each[3] for each in found}
 
 
 def test_runners_of_horovod_and_tensorflow(spark):

@@ -77,9 +77,21 @@ step "build" cmake --build "$build" || finish
 [ $only_build = 0 ] || finish
 
 bin=$build/bin
-step "selfcheck" "$bin/tune-trainer" selfcheck --device "$device"
-"$bin/tune-trainer" selfcheck --device "$device" --json >"$build/selfcheck.json"
-step "benchmarks" "$bin/train_bench"
+selfcheck() { # once: the document is for machines, its lines for people
+    "$bin/tune-trainer" selfcheck --device "$device" --json >"$build/selfcheck.json"
+    local result=$?
+    python3 - "$build/selfcheck.json" <<'END'
+import json, sys
+for step in json.load(open(sys.argv[1]))["steps"]:
+    value = "%.4g %s" % (step["value"], step["unit"]) if "unit" in step else ""
+    print("%2d %-7s %-14s %-14s %s" % (step["number"], step["status"], step["name"], value, step["detail"]))
+END
+    return $result
+}
+step "selfcheck" selfcheck
+step "step benchmarks" "$bin/train_bench" --device "$device"
+short=(); [ "$device" = cuda ] || short=(--short)
+step "GPU benchmarks" python3 tests/gpu/bench.py --bin "$bin" --device "$device" "${short[@]}"
 if [ "$device" = cuda ]; then
     if command -v compute-sanitizer >/dev/null; then
         # One step of the checks that does a bit of everything: uploads, a backward pass, the Reducer.

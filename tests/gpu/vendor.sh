@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Collects what the trainer needs to build beside LibTorch, for a machine without a network: Debian's packages, unpacked and
-# made relocatable, and the headers of NCCL for another LibTorch than ours. Writes one archive of about 10 MB.
+# made relocatable, and the headers of NCCL for another LibTorch than ours. Writes one archive of about 4 MB.
 #
 #   ./tests/gpu/vendor.sh build/gpu-vendor.tar.xz
 #

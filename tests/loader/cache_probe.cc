@@ -73,18 +73,18 @@ int probe(int argc, char** argv) {
             const Result<bool> more = (*dataset)->next(batch);
             if (!more) return fail(more.error());
             if (!*more) break;
-            if (samples == 0) report["first_bytes"] = (*dataset)->fetch_figures().bytes;
+            if (samples == 0) report["first_bytes"] = (*dataset)->fetch_stats().bytes;
             samples += static_cast<std::int64_t>(batch.count);
             digest += digest_of(batch);
             if (++batches == static_cast<std::int64_t>(stop)) break;
         }
-    const FetchFigures figures = (*dataset)->fetch_figures();
+    const FetchStats stats = (*dataset)->fetch_stats();
     report["samples"] = samples;
     report["digest"] = digest;
-    report["bytes"] = figures.bytes;
-    report["shards"] = figures.shards;
-    report["ranged"] = figures.ranged_batches;
-    report["waited"] = figures.waited_shards;
+    report["bytes"] = stats.bytes;
+    report["shards"] = stats.shards;
+    report["ranged"] = stats.ranged_batches;
+    report["waited"] = stats.waited_shards;
     std::printf("%s\n", to_text(report).c_str());
     return 0;
 }

@@ -57,8 +57,8 @@ std::vector<std::string> epochs_of(DatasetOptions options, int epochs) {
 
 /// Reads epochs until so many shards were fetched: first epochs may be over before they have come.
 void read_until_fetched(Dataset& dataset, std::uint64_t shards) {
-    for (int i = 0; i < 10'000 && dataset.fetch_figures().shards < shards; ++i) epoch_of(dataset);
-    EXPECT_EQ(dataset.fetch_figures().shards, shards);
+    for (int i = 0; i < 10'000 && dataset.fetch_stats().shards < shards; ++i) epoch_of(dataset);
+    EXPECT_EQ(dataset.fetch_stats().shards, shards);
 }
 
 std::uint64_t shard_bytes(const std::filesystem::path& directory) {
@@ -139,13 +139,13 @@ TEST(CachedDataset, FetchesEachShardOnceForAllEpochsAndRuns) {
         auto dataset = Dataset::open(cached(scratch)).value();
         read_until_fetched(*dataset, index.shards.size());
         epoch_of(*dataset);
-        EXPECT_EQ(dataset->fetch_figures().shards, index.shards.size());
+        EXPECT_EQ(dataset->fetch_stats().shards, index.shards.size());
         EXPECT_EQ(shard_bytes(scratch / "near"), shard_bytes(scratch / "far"));
     }
     auto dataset = Dataset::open(cached(scratch)).value();
     EXPECT_EQ(epoch_of(*dataset).size(), 200u);
-    EXPECT_EQ(dataset->fetch_figures().shards, 0u);
-    EXPECT_EQ(dataset->fetch_figures().bytes, 0u);
+    EXPECT_EQ(dataset->fetch_stats().shards, 0u);
+    EXPECT_EQ(dataset->fetch_stats().bytes, 0u);
 }
 
 TEST(CachedDataset, KeepsToItsLimitAndStillGivesEverySample) {
@@ -178,8 +178,7 @@ TEST(CachedDataset, EvictsWhatThePlanNeedsLast) {
     // Round and round, least recently used would evict each shard just before its next use, and
     // fetch all of them in every epoch. What is needed last stays away; the rest need not be moved.
     // How many that saves depends on how far the look-ahead is when a shard is let go.
-    EXPECT_LE(dataset->fetch_figures().shards, shards + (kEpochs - 1) * shards * 9 / 10)
-        << shards;
+    EXPECT_LE(dataset->fetch_stats().shards, shards + (kEpochs - 1) * shards * 9 / 10) << shards;
 }
 
 TEST(CachedDataset, KeepsCompressedFilesWhereAsked) {

@@ -439,17 +439,17 @@ TEST(BatchMemory, IsTheConsumersAndComesBack) {
     EXPECT_EQ(memory->out, 0);
 }
 
-TEST(StageFigures, SayWhatHoldsTheReaderUp) {
+TEST(StageStats, SayWhatHoldsTheReaderUp) {
     const Scratch scratch;
     write_folder(scratch, "rgb.jpg", 30);
     auto dataset = Dataset::open(images(scratch, {.height = 64, .width = 64})).value();
-    EXPECT_EQ(bottleneck(dataset->stage_figures()), "Nothing has been read yet.");
+    EXPECT_EQ(bottleneck(dataset->stage_stats()), "Nothing has been read yet.");
     epoch_of(*dataset);
-    const StageFigures figures = dataset->stage_figures();
-    EXPECT_EQ(figures.samples, 30);
-    EXPECT_GT(figures.transform_s, 0);
-    EXPECT_GT(figures.elapsed_s, figures.decode_wait_s);
-    EXPECT_THAT(bottleneck(figures), HasSubstr("Decoding images holds the reader up"));
+    const StageStats stats = dataset->stage_stats();
+    EXPECT_EQ(stats.samples, 30);
+    EXPECT_GT(stats.transform_s, 0);
+    EXPECT_GT(stats.elapsed_s, stats.decode_wait_s);
+    EXPECT_THAT(bottleneck(stats), HasSubstr("Decoding images holds the reader up"));
     EXPECT_THAT(bottleneck({.samples = 5,
                             .elapsed_s = 10,
                             .fetch_wait_s = 6,

@@ -227,6 +227,9 @@ TEST(Inspect, ShowsColumnsShardsAndRows) {
     EXPECT_THAT(text, HasSubstr("shard.00000.mds"));
     EXPECT_THAT(text, HasSubstr("sample 0: {\"id\":0"));
     EXPECT_THAT(text, HasSubstr(" more\n"));
+    write_numbers(scratch / "one", 1, {});
+    EXPECT_THAT(inspect_text(find_data_sets(scratch / "one").value().at(0), {}).value(),
+                HasSubstr(": 1 sample in 1 shard, "));
     EXPECT_THAT(find_data_sets(scratch / "none").error().message, HasSubstr("holds no data set"));
 }
 

@@ -15,7 +15,7 @@ import venv
 
 import pytest
 
-from conftest import STUDY, only
+from conftest import ROOT, STUDY, only
 
 TIMEOUT_S = 120
 
@@ -70,7 +70,23 @@ def test_tarball_holds_manual_completions_and_unit(tarball_root):
     assert "complete" in (tarball_root / "share/fish/vendor_completions.d/tune.fish").read_text()
     unit = (tarball_root / "lib/systemd/system/tune.service").read_text()
     assert "ExecStart=/usr/bin/tune server" in unit
-    assert "SQLite" in (tarball_root / "share/doc/tune/copyright").read_text()
+
+
+def unnamed_libraries(tree):
+    """Files of lib/tune that others wrote and that the notices of this package do not name."""
+    notices = (tree / "share/doc/tune/copyright").read_text()
+    table = notices.partition("## Linked as shared libraries")[2].partition("\n## ")[0]
+    named = {name for row in re.findall(r"^\|.*\|$", table, re.MULTILINE) for name in re.split(r"[ ,]+", row.split("|")[4].strip())}
+    brought = {re.sub(r"(-[\d.]+)?\.so.*", "", file.name) for file in (tree / "lib/tune").glob("*.so*")}
+    others = {name for name in brought if not name.startswith("libtune")}
+    assert len(others) > 5
+    return others - named
+
+
+def test_every_library_of_the_tarball_is_named_in_its_notices(tarball_root):
+    assert unnamed_libraries(tarball_root) == set()
+    for licence in ("Apache-2.0", "GPL-3.0-with-GCC-exception", "MPL-2.0"):
+        assert (tarball_root / f"share/doc/tune/{licence}.txt").stat().st_size > 10_000
 
 
 def copy_with_libraries(program, root):
@@ -141,6 +157,10 @@ def test_wheel_puts_tune_on_the_path(environment, tmp_path):
     check_study(run(["sh", "-c", "tune show packaged --data data --json"], cwd=tmp_path, env=path))
 
 
+def test_every_library_of_the_wheel_is_named_in_its_notices(environment):
+    assert unnamed_libraries(environment) == set()
+
+
 def test_wheel_brings_the_python_client(environment, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("""
@@ -185,6 +205,68 @@ def test_wheel_is_tagged_with_what_its_files_need(packages):
     major, minor = map(int, re.search(r"manylinux_(\d+)_(\d+)_x86_64\.whl$", wheel.name).groups())
     assert (2, 17) <= (major, minor) <= (2, 36), "Debian 12 has glibc 2.36"
     run([sys.executable, "-m", "zipfile", "--test", wheel])
+
+
+def words_of_container(variables):
+    """ENTRYPOINT and CMD of the Containerfile, and what its other instructions set."""
+    text = re.sub(r"\\\n", "", (ROOT / "cmake/package/Containerfile").read_text())
+    words = []
+    for instruction in ("ENTRYPOINT", "CMD"):
+        (line,) = re.findall(rf"^{instruction} (.*)$", text, re.MULTILINE)
+        words += json.loads(line)
+    variables["user"] = re.findall(r"^USER (\S+)$", text, re.MULTILINE)
+    return words
+
+
+IN_CONTAINER = """
+import base64, json, sys, urllib.error, urllib.request
+def status(path, login=None, body=None):
+    headers = {"Content-Type": "application/json"}
+    if login: headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+    request = urllib.request.Request("http://127.0.0.1:5000" + path, data=body, headers=headers)
+    try: return urllib.request.urlopen(request, timeout=60).status
+    except urllib.error.HTTPError as error: return error.code
+search = ("/api/2.0/mlflow/experiments/search?max_results=1",)
+print(json.dumps([status("/health"), status(*search), status(*search, "admin:password1234"),
+                  status(*search, "admin:" + sys.argv[1])]))
+"""
+
+
+def test_container_starts_as_its_file_says(tarball_root, bare_root):
+    """The words of ENTRYPOINT and CMD, as the image's user, in a root and a network of their own."""
+    said = {}
+    words = words_of_container(said)
+    assert said["user"] == ["tune"], "not as root"
+    shutil.copytree(tarball_root, bare_root / "usr", symlinks=True, dirs_exist_ok=True)
+    (bare_root / "data").mkdir()
+    os.chown(bare_root / "data", 999, 999)
+    (bare_root / "tmp").chmod(0o1777)
+    program = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec chroot --userspec=999:999 "$0" "$@"',
+               str(bare_root), *words]
+    if subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True).returncode != 0:
+        pytest.skip("this container may make no network")
+    server = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+    try:
+        lines = []
+        while not (lines and "password of 'admin'" in lines[-1]):
+            lines.append(server.stdout.readline())
+            assert lines[-1], "".join(lines)
+        password = re.search(r"password of 'admin' is (\S+)", lines[-1])[1]
+        seen = run(["nsenter", "--net", "--target", server.pid, sys.executable, "-c", IN_CONTAINER, password])
+        assert json.loads(seen) == [200, 401, 401, 200]
+    finally:
+        server.terminate()
+        server.communicate(timeout=TIMEOUT_S)
+    assert server.returncode == 0
+
+
+def test_what_is_copied_into_the_image_holds_no_secrets():
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    assert {".git", ".venv", "build", "**/node_modules", "**/tune-data"} <= set(patterns)
+    assert (ROOT / ".containerignore").read_text() == (ROOT / ".dockerignore").read_text()
+    kept = {"setup.sh", "CMakeLists.txt", "CMakePresets.json", "cmake", "base", "tracker", "tuner", "worker", "loader", "web"}
+    assert not kept & set(patterns) and all((ROOT / name).exists() for name in kept)
 
 
 def test_containerfile_names_files_and_targets_that_exist():

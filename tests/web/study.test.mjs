@@ -32,6 +32,20 @@ test("best value, counts and pictures agree with the server", async () => {
     await page.context().close();
 });
 
+test("the bars of importance are the server's, and follow the trials that end", async () => {
+    await seedStudy(server, "ranked", 9);
+    const page = await browser.open("/s/ranked");
+    await page.getByText("Importance needs 10 complete trials; there are 9 so far.").waitFor();
+    await runTrial(server, "ranked");
+    const bars = page.locator("section", { has: page.locator("#importance") }).locator("dl.bars");
+    await bars.waitFor();
+    const { importances, trials } = await server.call("GET", "/api/2.0/tune/studies/ranked/importance");
+    assert.equal(trials, 10);
+    assert.deepEqual(await bars.locator("dt").allTextContents(), importances.map(({ name }) => name));
+    assert.deepEqual(await bars.locator("dd.num").allTextContents(), importances.map(({ share }) => `${Math.round(share * 100)}%`));
+    await page.context().close();
+});
+
 test("pruned trials are marked in their own colour and shape, in every theme", async () => {
     for (const theme of ["light", "dark"]) {
         const page = await browser.open("/s/digits", { theme });
@@ -148,6 +162,22 @@ test("a study is renamed, deleted and brought back on the page", async () => {
     await page.context().close();
 });
 
+test("a study whose experiment was deleted can be restored, and nothing else", async () => {
+    await seedStudy(server, "bereft", 1);
+    const page = await browser.open("/s/bereft");
+    await live(page);
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    const { experiment_id } = await server.call("GET", "/api/2.0/tune/studies/bereft");
+    await server.mlflow("experiments/delete", { experiment_id });
+    const restore = page.getByRole("button", { name: "Restore the study and its experiment" });
+    await restore.waitFor();
+    for (const name of ["Pause", "Resume", "Stop"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+    await restore.click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies/bereft")).status, "running");
+    await page.context().close();
+});
+
 test("a page that was not opened by the printed address shows everything and changes nothing that runs", async () => {
     await seedStudy(server, "watched", 1);
     const before = browser.faults.length;
@@ -214,6 +244,22 @@ test("a study whose trials all failed says why, and where their output is", asyn
     await page.waitForURL(`**/r/${run}?tab=logs`);
     await page.context().close();
     await server.tune("studies/broken/stop", {});
+});
+
+test("a study that no agent can serve says what it waits for", async () => {
+    await seedStudy(server, "waiting", 0, [], { command: ["true"], resources: { gpus: 2 } });
+    const page = await browser.open("/s/waiting");
+    await live(page);
+    await page.getByText("Waits: no agent is registered; `tune agent` starts one.").waitFor();
+    await server.tune("agents/register", { agent_id: "small", slots: 1, cpus: 4, gpus: ["g0"] });
+    await page.reload();
+    await page.getByText(/^Waits: no registered agent has the 2 GPUs that a trial needs; the largest has 1 GPU and 4 cores\.$/).waitFor();
+    await server.tune("agents/register", { agent_id: "large", slots: 1, cpus: 8, gpus: ["g0", "g1"] });
+    await page.reload();
+    await live(page);
+    assert.equal(await page.getByText(/^Waits:/).count(), 0);
+    await page.context().close();
+    await server.tune("studies/waiting/stop", {});
 });
 
 test("nothing was written to the console and no other host was asked", () => {

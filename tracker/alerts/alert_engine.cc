@@ -10,6 +10,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/text/counted.h"
 #include "base/text/number_text.h"
 #include "base/text/python_text.h"
 #include "tracker/store/reads/read_alerts.h"
@@ -44,8 +45,7 @@ std::string bad_value_text(const Metric& point) {
 
 std::string plateau_text(const AlertRule& rule, const PlateauState& state) {
     std::string text = rule.metric + " has not improved by more than " +
-                       number_text(rule.min_delta) + " in " + std::to_string(rule.points) +
-                       " points";
+                       number_text(rule.min_delta) + " in " + counted(rule.points, "point");
     if (std::isnan(state.best())) return text;
     return text + " (best " + number_text(state.best()) + " at step " +
            std::to_string(state.best_step()) + ")";

@@ -9,12 +9,12 @@
 
 namespace tune::tracker {
 
-LocalGate::LocalGate(std::string token, const PageLogin& login, const TokenBook& tokens,
-                     const Authenticator& attempts, Guard guard)
+LocalGate::LocalGate(std::string token, const Parts& parts, Guard guard)
     : token_(std::move(token)),
-      login_(login),
-      tokens_(tokens),
-      attempts_(attempts),
+      login_(parts.login),
+      tokens_(parts.tokens),
+      attempts_(parts.attempts),
+      limits_(parts.limits),
       guard_(guard) {}
 
 Principal LocalGate::authenticate(const Credentials& credentials) const {
@@ -52,7 +52,12 @@ std::optional<Result<void>> LocalGate::admit_now(Request& request, const Needs& 
             return tokens_.has(id);
         };
     }
-    return Result<void>();
+    return limits_.check(request, needs, false);
+}
+
+void LocalGate::admit(const std::shared_ptr<Request>& request, const Needs& needs,
+                      std::function<void(Result<void>)> done) const {
+    limits_.check_later(request, needs, std::move(done));
 }
 
 Result<void> LocalGate::check_metrics(const Principal& principal, std::string_view run_id,

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <future>
 #include <optional>
 
 #include "base/log.h"
+#include "base/system/address.h"
 #include "tracker/http/session/session.h"
 #include "tracker/http/tls/handshake.h"
 #include "tracker/http/worker.h"
@@ -61,11 +63,16 @@ Result<std::size_t> make_room(std::size_t wanted) {
 /// to reach it by DNS rebinding would have to be served under that very name.
 ServerOptions with_own_name(ServerOptions options) {
     char name[256] = {};
-    const bool is_local =
-        options.host == "localhost" || options.host.starts_with("127.") || options.host == "::1";
-    if (!is_local && ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0')
+    if (!is_loopback(options.address) && ::gethostname(name, sizeof name - 1) == 0 &&
+        name[0] != '\0')
         options.allowed_hosts.emplace_back(name);
     return options;
+}
+
+Error unknown_host(const std::string& host) {
+    return {Code::kInvalidParameterValue,
+            "Cannot listen on '" + host +
+                "': this is neither an address nor a name that resolves to one."};
 }
 
 Error listen_error(const ServerOptions& options, const error_code& ec) {
@@ -132,14 +139,8 @@ struct Server::State {
 Result<void> Server::State::listen() {
     const ServerOptions& options = context->options;
     error_code ec;
-    tcp::resolver resolver(workers[0]->context());
-    const auto found =
-        resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, ec);
-    if (ec || found.empty())
-        return Error{Code::kInvalidParameterValue,
-                     "Cannot listen on '" + options.host +
-                         "': this is neither an address nor a name that resolves to one."};
-    const tcp::endpoint endpoint = *found.begin();
+    const tcp::endpoint endpoint(boost::asio::ip::make_address(options.address, ec), options.port);
+    if (ec) return unknown_host(options.host);
     acceptor->open(endpoint.protocol(), ec);
     if (!ec) acceptor->set_option(tcp::acceptor::reuse_address(true), ec);
     if (!ec) acceptor->bind(endpoint, ec);
@@ -213,11 +214,24 @@ void Server::State::log_refusal(const ConnectionTicket& ticket) {
                     " without a credential, its share (--connections-per-client)");
 }
 
+Result<std::string> resolve_host(const std::string& host) {
+    boost::asio::io_context context;
+    tcp::resolver resolver(context);
+    error_code ec;
+    const auto found = resolver.resolve(host, "0", tcp::resolver::passive, ec);
+    if (ec || found.empty()) return unknown_host(host);
+    return found.begin()->endpoint().address().to_string();
+}
+
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, const Router& router) {
     TUNE_TRY(connections, make_room(options.connections_max));
     options.connections_max = connections;
+    if (options.address.empty()) {
+        TUNE_TRY(address, resolve_host(options.host));
+        options.address = std::move(address);
+    }
     auto state = std::make_unique<State>(with_own_name(std::move(options)), router);
     if (Result<void> listening = state->listen(); !listening) {
         state->stopped = true;

@@ -43,6 +43,8 @@ inline constexpr std::size_t kAnswerBytesTotalMax = 256u << 20;
 struct ServerOptions {
     /// Address or name to listen on.
     std::string host = "127.0.0.1";
+    /// What resolve_host() has found for `host`; empty: it is looked up again.
+    std::string address = {};
     /// 0 takes any free port; see Server::port().
     std::uint16_t port = 5000;
     /// Network threads; each runs its own event loop, and a connection stays on one of them.
@@ -80,6 +82,10 @@ struct ServerOptions {
     /// Silence on an event stream after which a comment is sent, so that proxies keep it open.
     int event_keep_alive_ms = 15'000;
 };
+
+/// The address that a server listens on for this host: itself, or what its name stands for, which
+/// is looked up. Errors: kInvalidParameterValue for a host that cannot be resolved.
+[[nodiscard]] Result<std::string> resolve_host(const std::string& host);
 
 /// Listens from listen() to stop(). Thread-safe.
 class Server {

@@ -1,4 +1,11 @@
-// Field numbers: tensorboard/compat/proto/{event,summary,tensor}.proto of TensorBoard 2.21.
+// Events of TensorBoard, from and to bytes. Field numbers are those of
+// tensorboard/compat/proto/{event,summary,tensor}.proto of TensorBoard 2.21.
+//
+// Scalars come in three forms: simple_value (old writers), a tensor with a list of one number, or a
+// tensor whose bytes are the number. All types of numbers are read; a tensor of several numbers, an
+// image or a histogram is no scalar and is passed over. What is written is simple_value, a float32
+// that every reader knows, and beside it the exact double in a field that only we know: protobuf
+// readers skip unknown fields, so TensorBoard shows the scalar and our own import loses no bit.
 
 #include "tracker/tensorboard/event.h"
 

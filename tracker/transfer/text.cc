@@ -1,8 +1,9 @@
 #include "tracker/transfer/text.h"
 
-#include <charconv>
 #include <cstdint>
+#include <optional>
 
+#include "base/text/number_text.h"
 #include "base/text/utf8.h"
 
 namespace tune::tracker {
@@ -43,9 +44,9 @@ std::string shown(std::string_view text) {
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    const char* end = text.data() + text.size();
-    const auto [rest, failed] = std::from_chars(text.data(), end, number);
-    return failed == std::errc() && rest == end && !text.empty();
+    const std::optional<Number> found = number_from_text<Number>(text);
+    if (found) number = *found;
+    return found.has_value();
 }
 
 template bool parse_number<std::int64_t>(std::string_view, std::int64_t&);

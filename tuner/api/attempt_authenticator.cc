@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text/text.h"
+#include "tracker/api/http/access.h"
 #include "tuner/study/registry/attempt_credentials.h"
 
 namespace tune::tuner {
@@ -32,6 +33,10 @@ Result<void> AttemptAuthenticator::check_metrics(const tracker::Principal& princ
                                                  std::span<const tracker::Metric> metrics) const {
     const auto* attempt = std::get_if<tracker::AttemptPrincipal>(&principal);
     if (attempt != nullptr && attempt->run_id == run_id) return {};
+    // An agent that took a trial over has no credential of it, and reports for it all the same.
+    const auto* token = std::get_if<tracker::TokenPrincipal>(&principal);
+    const bool is_agent = token != nullptr && token->most >= tracker::Access::kAgent;
+    if (is_agent || std::holds_alternative<tracker::OwnerPrincipal>(principal)) return {};
     const std::optional<std::string> objection = credentials_.objection(
         run_id, attempt != nullptr ? std::string_view(attempt->run_id) : std::string_view(),
         metrics);

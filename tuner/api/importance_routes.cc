@@ -20,8 +20,10 @@ void add_importance_routes(tracker::Router& router, TuningParts parts) {
          tracker::Body::kNone,
          "how much each parameter matters so far",
          [parts, live](const std::shared_ptr<Request>& request, const Responder& respond) {
-             const auto read = [parts, live, name = request->parameter("name"), respond] {
-                 const Result<Json> answer = live->read(parts.studies, name);
+             const auto read = [parts, live, request, respond] {
+                 const Result<Json> answer =
+                     live->read(parts.studies, request->parameter("name"),
+                                std::string(request->query_value("metric").value_or("")));
                  respond(answer ? tracker::json_response(*answer)
                                 : tracker::error_response(answer.error()));
              };

@@ -1,4 +1,8 @@
 // Agents, devices, leases, the queue and quotas over REST.
+//
+// GET queue renders one QueueView, which was taken under one lock: its numbers belong to the same
+// moment. At most 1,000 agents are listed and the rest counted. A quota is replaced as a whole, so
+// a repeated request changes nothing; a repeated removal gets the recorded list of the first.
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -67,6 +71,7 @@ Json agent_json(const AgentView& agent) {
                  {"free_memory_bytes", agent.room.memory_bytes},
                  {"labels", agent.room.labels},
                  {"devices", gpus_json(agent)},
+                 {"excluded", agent.excluded},
                  {"waiting", agent.is_waiting},
                  {"leases", std::move(leases)}};
     if (!agent.held_for.empty()) json["held_for"] = agent.held_for;

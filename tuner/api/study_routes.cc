@@ -16,6 +16,7 @@
 #include "tuner/api/known_body.h"
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
+#include "tuner/config/doubtful_goals.h"
 #include "tuner/config/study_config.h"
 #include "tuner/config/study_schema.h"
 #include "tuner/space/reachable.h"
@@ -32,16 +33,29 @@ using tracker::Request;
 using tracker::Responder;
 using tracker::Response;
 
-/// `replaced`: how the study differed that this one has replaced, or empty.
-Response study_response(const Studies& studies, const std::string& name,
-                        const std::string& replaced = {}) {
+Result<Json> read_study_json(const Studies& studies, const std::string& name) {
     StudyCopy copy;
-    const Result<void> read =
-        studies.read(name, [&copy](const Study& study) { copy = copy_of(study); });
-    if (!read) return error_response(read.error());
-    Json json = study_json(copy);
-    if (!replaced.empty()) json["replaced"] = replaced;
-    return json_response(json);
+    TUNE_TRY_VOID(studies.read(name, [&copy](const Study& study) { copy = copy_of(study); }));
+    return study_json(copy);
+}
+
+Response study_response(const Studies& studies, const std::string& name) {
+    const Result<Json> json = read_study_json(studies, name);
+    return json ? json_response(*json) : error_response(json.error());
+}
+
+/// As study_response, with how the study differed that this one has replaced, if it did, and what
+/// its user may not have meant.
+Response created_response(const Studies& studies, const Studies::Created& created) {
+    Result<Json> json = read_study_json(studies, created.name);
+    if (!json) return error_response(json.error());
+    if (!created.replaced.empty()) (*json)["replaced"] = created.replaced;
+    static_cast<void>(studies.read(created.name, [&json](const Study& study) {
+        for (const DoubtfulGoal& doubt : doubtful_goals(study.config()))
+            (*json)["warnings"].push_back(doubt.text + "; if so, make its goal \"" +
+                                          std::string(goal_name(doubt.meant)) + "\"");
+    }));
+    return json_response(*json);
 }
 
 /// The body is study.yaml as JSON, except that REST says `name` where the file says `study`.
@@ -116,14 +130,14 @@ void create_study(Studies& studies, const Request& request, const Responder& res
     body->options.owner_id = tracker::owner_of(request.principal);
     if (const auto* const user = tracker::user_of(request.principal))
         body->options.user = user->username;
-    studies.create(
-        std::move(body->config), body->options,
-        [&studies, respond](const Result<Studies::Created>& created) {
-            if (!created) return respond(error_response(created.error()));
-            Response response = study_response(studies, created->name, created->replaced);
-            response.headers.emplace_back("X-Tune-Created", created->is_new ? "true" : "false");
-            respond(std::move(response));
-        });
+    studies.create(std::move(body->config), body->options,
+                   [&studies, respond](const Result<Studies::Created>& created) {
+                       if (!created) return respond(error_response(created.error()));
+                       Response response = created_response(studies, *created);
+                       response.headers.emplace_back("X-Tune-Created",
+                                                     created->is_new ? "true" : "false");
+                       respond(std::move(response));
+                   });
 }
 
 Result<std::int64_t> number_of(const Request& request, std::string_view name,
@@ -282,8 +296,10 @@ void prioritize_study(Studies& studies, const Request& request, const AnswerReco
                            ? std::optional<std::int64_t>()
                            : whole_within(*priority, -kPriorityMax, kPriorityMax);
     if (!given)
-        return respond(error_response({Code::kInvalidParameterValue,
-                                       "field 'priority' must be a whole number in -1000..1000"}));
+        return respond(error_response(
+            {Code::kInvalidParameterValue, "field 'priority' must be a whole number in -" +
+                                               std::to_string(kPriorityMax) + ".." +
+                                               std::to_string(kPriorityMax)}));
     const std::string& name = request.parameter("name");
     studies.set_priority(name, static_cast<int>(*given),
                          [&studies, name, respond](const Result<void>& changed) {
@@ -336,7 +352,7 @@ void add_study_routes(tracker::Router& router, TuningParts parts) {
                     {tracker::Access::kRun, tracker::Subject::kMadeStudy},
                     "/tune/studies",
                     tracker::Body::kJson,
-                    "creates a study, or goes on with the one of this name",
+                    "creates a study, or resumes the one of this name",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         create_study(studies, *request, respond);
                     }});

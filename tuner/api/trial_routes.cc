@@ -146,6 +146,21 @@ void renew(Studies& studies, const Request& request, const Responder& respond) {
     studies.renew(std::move(name).value(), answer_action(respond));
 }
 
+void profile(Studies& studies, const Request& request, const Responder& respond) {
+    const Result<Message> body = read_known_body(request, {"number", "steps"});
+    if (!body) return respond(error_response(body.error()));
+    Result<TrialName> name = read_trial_name(request, *body);
+    if (!name) return respond(error_response(name.error()));
+    const Result<std::int64_t> steps =
+        whole_number_of(*body, "steps", {1, kProfileStepsMax}, kProfileSteps);
+    if (!steps) return respond(error_response(steps.error()));
+    studies.profile(std::move(name).value(), *steps,
+                    [respond, steps = *steps](const Result<void>& asked) {
+                        if (!asked) return respond(error_response(asked.error()));
+                        respond(json_response({{"steps", steps}}));
+                    });
+}
+
 /// One value an objective, in their order.
 Result<void> read_values(const Json& values, TellRequest& wanted) {
     if (!values.is_array() || values.empty() || values.size() > kObjectivesMax)
@@ -417,6 +432,7 @@ void add_trial_routes(tracker::Router& router, TuningParts parts) {
                              Call{"report", "an intermediate value of a client's trial", &report},
                              Call{"renew", "keeps the lease of a client's trial", &renew},
                              Call{"tell", "ends a client's trial", &tell},
+                             Call{"profile", "asks for a trace of a running trial", &profile},
                              Call{"enqueue", "adds a trial with given values", &enqueue}}) {
         router.add_api(2, {Method::kPost,
                            {tracker::Access::kRun, tracker::Subject::kStudy},

@@ -126,7 +126,13 @@ Result<void> LocalServer::open_gate() {
     // Browsers do not keep ports apart: the name keeps two servers of a machine apart.
     const std::string mark = hex_encode(hmac_sha256(token, "session cookie name")).substr(0, 8);
     const bool has_users = options_.users.has_value();
-    gate_.emplace(std::move(token), *login_, *tokens_, *attempts_,
+    const auto path_of_upload = [this](const std::string& id) {
+        const auto upload = artifacts_->multipart().find(id);
+        return upload ? upload->path : std::string();
+    };
+    limits_.emplace(*store_, path_of_upload);
+    gate_.emplace(std::move(token),
+                  tracker::LocalGate::Parts{*login_, *tokens_, *attempts_, *limits_},
                   has_users ? tracker::Guard::kClosed : options_.guard);
     passwords_.emplace();
     tracker::UserGateOptions options;
@@ -138,10 +144,7 @@ Result<void> LocalServer::open_gate() {
     options.experiment_of_study = [this](const std::string& name, bool or_erased) {
         return studies_->experiment_of(name, or_erased);
     };
-    options.path_of_upload = [this](const std::string& id) {
-        const auto upload = artifacts_->multipart().find(id);
-        return upload ? upload->path : std::string();
-    };
+    options.path_of_upload = path_of_upload;
     users_.emplace(*gate_, *tokens_, *store_, *passwords_, clock_, "tune_user_" + mark,
                    std::move(options));
     if (has_users) {

@@ -17,6 +17,7 @@
 #include "tracker/api/ui/event_hub.h"
 #include "tracker/api/ui/live_events.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/auth/attempt_limits.h"
 #include "tracker/auth/local_gate.h"
 #include "tracker/auth/page_login.h"
 #include "tracker/auth/users/password_pool.h"
@@ -72,7 +73,9 @@ public:
     [[nodiscard]] std::string url() const { return server_->url() + options_.static_prefix; }
 
     /// The address of the page with a code that makes one browser the owner's. REQUIRES: as url().
-    [[nodiscard]] std::string page_url() { return url() + "/?code=" + login_->new_code(); }
+    [[nodiscard]] std::string page_url() { return url() + "/?code=" + new_page_code(); }
+    /// The code, which any address of the page takes. Works once.
+    [[nodiscard]] std::string new_page_code() { return login_->new_code(); }
 
     /// The password that open() made up for the first admin; empty where it did not. To be shown
     /// once.
@@ -109,6 +112,7 @@ private:
     std::optional<tuner::AttemptAuthenticator> attempts_;
     std::optional<tracker::PageLogin> login_;
     std::unique_ptr<tracker::TokenBook> tokens_;
+    std::optional<tracker::AttemptLimits> limits_;
     std::optional<tracker::LocalGate> gate_;
     std::optional<tracker::PasswordPool> passwords_;
     std::optional<tracker::UserGate> users_;

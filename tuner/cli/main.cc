@@ -166,12 +166,12 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb =
         *app.add_subcommand("server", "serve the tracking API, the studies and the web page");
     ServerCommand& server = parsed.server;
-    verb.add_option("--host", server.host, "address to listen on")->capture_default_str();
+    verb.add_option("--host", server.listen.host, "address to listen on")->capture_default_str();
     verb.add_option("--port", server.port, "port to listen on; 0 picks a free one")
         ->capture_default_str();
     verb.add_option("--data", server.data, "folder with the database and the artifacts")
         ->capture_default_str();
-    verb.add_option("--auth", server.auth,
+    verb.add_option("--auth", server.listen.auth,
                     "token: what starts, stops or changes what runs needs the token in the data "
                     "folder; basic: users log in, and see and do what was granted to them; off: "
                     "everybody who reaches the server may run commands")
@@ -194,11 +194,7 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--admin-password-file", server.admin_password_file,
                     "with --auth basic: file with the first admin's password (or "
                     "TUNE_ADMIN_PASSWORD; default: one is made up and printed once)");
-    verb.add_flag("--insecure-no-auth", server.insecure_no_auth,
-                  "no authentication, also where other machines reach the server");
-    verb.add_flag("--insecure-no-tls", server.insecure_no_tls,
-                  "no encryption where other machines reach the server");
-    add_tls_flags(verb, server.tls);
+    add_listen_flags(verb, server.listen);
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "additional Host headers to accept: names, *.suffix or *")
         ->delimiter(',');
@@ -236,8 +232,14 @@ void add_run(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--server", run.server, "use this running server");
     verb.add_option("--data", run.data, "folder with the database and the artifacts")
         ->capture_default_str();
-    verb.add_option("--host", run.host, "address of the page")->capture_default_str();
+    verb.add_option("--host", run.listen.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
+    verb.add_option("--auth", run.listen.auth,
+                    "token: what starts, stops or changes what runs needs the token in the data "
+                    "folder; off: everybody who reaches the page may run commands")
+        ->check(CLI::IsMember({"token", "off"}))
+        ->capture_default_str();
+    add_listen_flags(verb, run.listen);
     add_engine_flags(verb, run.engine);
     verb.add_flag("--no-agent", run.no_agent, "run no trials here; leave them to other agents");
     verb.add_flag(
@@ -253,6 +255,10 @@ void add_plan(CLI::App& app, ParsedArguments& parsed) {
     add_study_flags(verb, parsed.plan.study);
     verb.add_option("--trial-time", parsed.plan.trial_time,
                     "time that a full trial takes, e.g. 10m; estimates how long the study takes");
+    verb.add_option("--server", parsed.plan.server,
+                    "address of a server: say also whether its agents can run the study");
+    verb.add_option("--data", parsed.plan.data, "the same of the server that holds this folder")
+        ->excludes("--server");
     verb.add_flag("--json", parsed.plan.json, "print JSON");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_plan(parsed.plan); }; });
 }

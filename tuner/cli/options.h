@@ -29,8 +29,17 @@ struct ServerTls {
     bool is_client_required = false;
 };
 
-struct ServerCommand {
+/// Where a server listens, and what protects it there.
+struct ListenFlags {
     std::string host = "127.0.0.1";
+    std::string auth = "token";  ///< or "basic" or "off"
+    bool insecure_no_auth = false;
+    bool insecure_no_tls = false;
+    ServerTls tls = {};
+};
+
+struct ServerCommand {
+    ListenFlags listen = {};
     std::uint16_t port = 5000;
     std::string data = kDefaultData;
     std::size_t connections = 0;  ///< 0: as many as open files allow, at most 16,384
@@ -47,14 +56,10 @@ struct ServerCommand {
     std::string webhook_timeout = "30s";
     std::string webhook_backoff = "1s";
     int webhook_retries = 3;
-    std::string auth = "token";  ///< or "basic" or "off"
     std::string default_permission = "READ";
     std::string creators = "everybody";  ///< or "granted" or "admins"
     std::string study_creators = "everybody";
     std::string admin_password_file = {};
-    bool insecure_no_auth = false;
-    bool insecure_no_tls = false;
-    ServerTls tls = {};
     bool json = false;
 };
 
@@ -106,7 +111,7 @@ struct RunCommand {
     StudyFlags study = {};
     EngineFlags engine = {};
     std::optional<std::string> server = {};
-    std::string host = "127.0.0.1";
+    ListenFlags listen = {};
     std::optional<std::uint16_t> port = {};
     std::string data = kDefaultData;
     bool no_agent = false;
@@ -117,6 +122,9 @@ struct RunCommand {
 
 struct PlanCommand {
     StudyFlags study = {};
+    /// Whose agents are asked whether they can run it; nothing in either: nobody is.
+    std::optional<std::string> server = {};
+    std::optional<std::string> data = {};
     std::optional<std::string> trial_time = {};
     bool json = false;
 };

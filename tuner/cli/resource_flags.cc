@@ -53,7 +53,7 @@ void add_limit_flags(CLI::App& app, AgentCommand& agent) {
                    "end after this long without a trial, e.g. 10min");
     app.add_option("--time-limit", agent.time_limit,
                    "end within this time: trials that would take longer are left to others, and "
-                   "running ones go on elsewhere");
+                   "running ones resume elsewhere");
     app.add_option("--cgroup", agent.cgroup,
                    "where each trial gets a cgroup (v2) of its own: a delegated folder, 'auto' or "
                    "'off'")
@@ -77,7 +77,7 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
         ->capture_default_str();
     app.add_option("--checkpoints", agent.checkpoints,
                    "folder of the trials' checkpoints (default: within --state); one that several "
-                   "agents share lets trials go on elsewhere");
+                   "agents share lets trials resume elsewhere");
     app.add_option("--slots", agent.slots,
                    "number of trials to run at the same time (default: one per GPU or core)");
     app.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
@@ -85,7 +85,7 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
                    "memory that trials may use together, e.g. 64GiB (default: all)");
     app.add_option("--gpus", agent.gpus,
                    "how many GPUs to use, or which, by UUID, with the memory where the driver does "
-                   "not say it: GPU-1=80GB,GPU-2=80GB (default: all that are free)")
+                   "not report it: GPU-1=80GB,GPU-2=80GB (default: all that are free)")
         ->delimiter(',');
     app.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
     app.add_option("--label", agent.labels,

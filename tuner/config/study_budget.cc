@@ -1,4 +1,8 @@
 // `budget` of study.yaml: what ends a study, and what a trial may use.
+//
+// A cost is counted in seconds, GPU seconds or a metric. The three share `max`, whose unit follows
+// from the others; that is why `of` and `metric` are read before it. Only a cost by a metric has a
+// bound per trial: times are cut off when they are used up.
 
 #include <cmath>
 #include <limits>
@@ -153,17 +157,6 @@ Result<void> read_no_progress(const Fields& fields, BudgetConfig& budget) {
     return {};
 }
 
-Result<void> read_time(const Fields& fields, BudgetConfig& budget) {
-    const Node* time = fields.find("time");
-    if (time == nullptr) return {};
-    std::int64_t time_ms = 0;
-    TUNE_TRY_VOID(fields.duration("time", time_ms));
-    if (time_ms <= 0)
-        return error_at(time->place, fields.path_of("time"), "expected a time above 0");
-    budget.time_ms = time_ms;
-    return {};
-}
-
 Result<void> read_target(const Fields& fields, BudgetConfig& budget) {
     const Node* target = fields.find("target");
     if (target == nullptr) return {};
@@ -184,16 +177,8 @@ void add_ends(TableOf<BudgetConfig>& table) {
         .integer("trials", &BudgetConfig::trials, 1, static_cast<std::int64_t>(kTrialsMax),
                  "the study ends when this many trials have ended; it never starts more")
         .defaults_to("until stopped or out of time");
-    table.custom("time",
-                 {.type = "duration",
-                  .schema = R"({"$ref": "#/definitions/duration"})",
-                  .api = "text",
-                  .read = read_time,
-                  .write =
-                      [](const BudgetConfig& budget, Json& json) {
-                          if (budget.time_ms) json["time"] = duration_text(*budget.time_ms);
-                      }},
-                 "the study ends this long after its first trial started");
+    table.duration("time", &BudgetConfig::time_ms, 1,
+                   "the study ends this long after its first trial started");
     table.custom("cost",
                  {.type = "map",
                   .schema = R"({"$ref": "#/definitions/cost"})",

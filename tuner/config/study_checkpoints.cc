@@ -34,40 +34,26 @@ Result<void> read_store(const Fields& fields, CheckpointPolicy& policy) {
     return {};
 }
 
-Result<void> read_every(const Fields& fields, CheckpointPolicy& policy) {
-    TUNE_TRY_VOID(fields.duration("every", policy.every_ms));
-    if (policy.every_ms < kEveryMin_ms)
-        return error_at(fields.node().place, fields.path_of("every"), "expected 100ms or more");
-    return {};
-}
-
 OptionTable checkpoint_rows() {
     TableOf<CheckpointPolicy> table;
     table
-        .custom("store",
-                {.type = "word, or file:///FOLDER",
-                 .schema =
-                     R"({"type": "string",
+        .custom(
+            "store",
+            {.type = "word, or file:///FOLDER",
+             .schema =
+                 R"({"type": "string",
                          "pattern": "^(auto|artifacts|local|file:///.+)$"})",
-                 .api = "text",
-                 .read = read_store,
-                 .write = [](const CheckpointPolicy& policy,
-                             Json& json) { json["store"] = policy.store; }},
-                "where a trial's checkpoints are kept besides the agent's disk, so that another "
-                "machine can go on: artifacts (of its run), a folder that all agents see, or local "
-                "(nowhere)")
+             .api = "text",
+             .read = read_store,
+             .write = [](const CheckpointPolicy& policy,
+                         Json& json) { json["store"] = policy.store; }},
+            "where a trial's checkpoints are kept besides the agent's disk, so that another "
+            "machine can resume it: artifacts (of its run), a folder that all agents see, or local "
+            "(nowhere)")
         .defaults_to("artifacts; within `tune run`, local");
-    table
-        .custom("every",
-                {.type = "duration",
-                 .schema = R"({"$ref": "#/definitions/duration"})",
-                 .api = "number",
-                 .read = read_every,
-                 .write = [](const CheckpointPolicy& policy,
-                             Json& json) { json["every"] = duration_text(policy.every_ms); }},
-                "time between two stores while a trial runs, if there is something new; also "
-                "stored when an attempt ends that another will follow")
-        .defaults_to("5m");
+    table.duration("every", &CheckpointPolicy::every_ms, kEveryMin_ms,
+                   "time between two stores while a trial runs, if there is something new; also "
+                   "stored when an attempt ends that another will follow");
     table.integer(
         "keep", &CheckpointPolicy::keep, 1, kKeepMax,
         "number of sets kept, newest first: if one is damaged, the one before it is used");

@@ -1,4 +1,9 @@
-// The keys of study.yaml: one row each, from which reader, writer, schema and page come.
+// The keys of study.yaml: one row each, from which reader, writer, schema, API description and page
+// come.
+//
+// Scalars are typed rows (option_table.h), so a range stands in one place. Sections are rows whose
+// reader and writer are those of their own table. The keys that make up the space have no reader
+// here: study_reader.cc reads them together.
 
 #include <algorithm>
 #include <iterator>
@@ -17,23 +22,12 @@ namespace {
 constexpr std::size_t kCommandWordsMax = 10'000;
 constexpr std::size_t kWordBytesMax = 128u << 10;  // Linux: MAX_ARG_STRLEN
 constexpr std::size_t kPathBytesMax = 4096;
+constexpr std::size_t kModelNameBytesMax = 256;  // as the registry has it
 
 Result<void> read_version(const Node& node, StudyConfig&) {
     if (node.type == Node::Type::kInt && node.integer == 1) return {};
     return error_at(node.place, "version",
                     "expected 1, found " + describe(node) + "; a later version needs a later tune");
-}
-
-Result<void> read_study_name(const Node& node, StudyConfig& config) {
-    TUNE_TRY_VOID(check_text(node, "study", 200));
-    const std::string& name = node.text;
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
-        name.front() == ' ' || name.back() == ' ')
-        return error_at(
-            node.place, "study",
-            "expected a name without '/', and not blank at its ends, found " + describe(node));
-    config.study = name;
-    return {};
 }
 
 Result<void> read_command(const Node& node, StudyConfig& config) {
@@ -93,55 +87,6 @@ Result<void> read_env(const Node& node, StudyConfig& config) {
                             "the value is longer than 128 kB or holds a NUL byte");
         config.env.emplace(name, std::move(text));
     }
-    return {};
-}
-
-Result<void> read_stop_after_failures(const Node& node, StudyConfig& config) {
-    constexpr std::int64_t kMost = 1'000'000;
-    if (node.type != Node::Type::kInt || node.integer < 0 || node.integer > kMost)
-        return error_at(node.place, "stop_after_failures",
-                        "expected a whole number in 0..1000000, found " + describe(node));
-    config.stop_after_failures = static_cast<std::uint64_t>(node.integer);
-    return {};
-}
-
-Result<void> read_priority(const Node& node, StudyConfig& config) {
-    if (node.type != Node::Type::kInt || node.integer < -kPriorityMax ||
-        node.integer > kPriorityMax)
-        return error_at(node.place, "priority",
-                        "expected a whole number in -1000..1000, found " + describe(node));
-    config.priority = static_cast<int>(node.integer);
-    return {};
-}
-
-Result<void> read_register(const Node& node, StudyConfig& config) {
-    constexpr std::size_t kModelNameBytesMax = 256;  // as the registry has it
-    TUNE_TRY_VOID(check_text(node, "register", kModelNameBytesMax));
-    const bool is_blank = node.text.find_first_not_of(' ') == std::string::npos;
-    if (is_blank || node.text.find_first_of("/:") != std::string::npos)
-        return error_at(node.place, "register",
-                        "expected the name of a registered model, without '/' and ':', found " +
-                            describe(node));
-    config.register_as = node.text;
-    return {};
-}
-
-Result<void> read_grace(const Node& node, StudyConfig& config) {
-    TUNE_TRY(grace_ms, duration_of(node, "grace"));
-    config.grace_ms = grace_ms;
-    return {};
-}
-
-Result<void> read_timeout(const Node& node, StudyConfig& config) {
-    TUNE_TRY(timeout_ms, duration_of(node, "timeout"));
-    if (timeout_ms <= 0) return error_at(node.place, "timeout", "expected a duration above 0");
-    config.timeout_ms = timeout_ms;
-    return {};
-}
-
-Result<void> read_working_dir(const Node& node, StudyConfig& config) {
-    TUNE_TRY_VOID(check_text(node, "working_dir", kPathBytesMax));
-    config.working_dir = node.text;
     return {};
 }
 
@@ -229,143 +174,259 @@ void write_log_rules(const StudyConfig& config, Json& json) {
     }
 }
 
+// --- rows ----------------------------------------------------------------------------------------
+
+/// Reads a key by its node, where it is given.
+using NodeReader = Result<void> (*)(const Node&, StudyConfig&);
+
+TableOf<StudyConfig>::Custom section(std::string type, std::string schema, const char* key,
+                                     NodeReader read,
+                                     std::function<void(const StudyConfig&, Json&)> write) {
+    TableOf<StudyConfig>::Custom how;
+    how.type = std::move(type);
+    how.schema = std::move(schema);
+    how.read = [key, read](const Fields& fields, StudyConfig& config) -> Result<void> {
+        const Node* node = fields.find(key);
+        return node != nullptr && read != nullptr ? read(*node, config) : Result<void>();
+    };
+    how.write = std::move(write);
+    return how;
+}
+
+using Table = TableOf<StudyConfig>;
 using C = const StudyConfig&;
 
-constexpr Section kSections[] = {
-    {"version", "of this format", R"({"const": 1})", read_version,
-     [](C, Json& json) { json["version"] = 1; }},
-    {"study", "the study's name: created, or resumed by this name",
-     R"({"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/ ]([^/]*[^/ ])?$"})",
-     read_study_name,
-     [](C config, Json& json) {
-         if (!config.study.empty()) json["study"] = config.study;
-     }},
-    {"command", "argv with placeholders {name}, {args}; or one text that is split as a shell does",
-     R"({"anyOf": [{"type": "string", "minLength": 1},
-         {"type": "array", "items": {"type": ["string", "number", "boolean"]},
-          "minItems": 1, "maxItems": 10000}]})",
-     read_command,
-     [](C config, Json& json) {
-         if (!config.command.empty()) json["command"] = config.command;
-     }},
-    {"metric", "the objective; a list: several objectives",
-     R"({"anyOf": [{"$ref": "#/definitions/objective"},
-         {"type": "array", "items": {"$ref": "#/definitions/objective"},
-          "minItems": 1, "maxItems": 8}]})",
-     read_metric, write_metric},
-    {"constraints", "bounds on metrics: a trial beyond one is complete but infeasible",
-     R"({"type": "array", "items": {"$ref": "#/definitions/constraint"}, "maxItems": 16})",
-     read_constraints,
-     [](C config, Json& json) {
-         if (!config.constraints.empty()) json["constraints"] = to_json(config.constraints);
-     }},
-    {"space", "what is tuned: each parameter by its name",
-     R"({"type": ["object", "null"], "maxProperties": 10000,
-         "propertyNames": {"pattern": "^(?!args$)[A-Za-z_][A-Za-z0-9_./-]{0,249}$"},
-         "additionalProperties": {"$ref": "#/definitions/parameter"}})",
-     nullptr, [](C config, Json& json) { json["space"] = config.space.to_json(); }},
-    {"space_order", "all names of the space, where the order of a JSON object is lost",
-     R"({"type": "array", "items": {"type": "string"}})", nullptr, write_order},
-    {"forbid", "combinations that are never tried: conditions such as opt == 'sgd' and lr > 0.05",
-     R"({"anyOf": [{"type": "null"}, {"$ref": "#/definitions/expression"},
-         {"type": "array", "items": {"$ref": "#/definitions/expression"}, "maxItems": 1000}]})",
-     nullptr, write_forbid},
-    {"derive",
-     "values that are computed, passed on and logged, not searched: lr_scaled: lr * sqrt(batch / "
-     "256)",
-     R"({"type": ["object", "null"], "maxProperties": 1000,
-         "propertyNames": {"pattern": "^(?!args$)[A-Za-z_][A-Za-z0-9_./-]{0,249}$"},
-         "additionalProperties":
-             {"anyOf": [{"$ref": "#/definitions/expression"}, {"type": "number"}]}})",
-     nullptr, write_derive},
-    {"initial", "points that are tried first; what they leave open is suggested",
-     R"({"type": ["array", "null"], "maxItems": 1000, "items": {"type": "object"}})", nullptr,
-     write_initial},
-    {"sampler", "what proposes points", R"({"$ref": "#/definitions/sampler"})",
-     read_sampler_section, [](C config, Json& json) { json["sampler"] = to_json(config.sampler); }},
-    {"pruner", "what stops trials early", R"({"$ref": "#/definitions/pruner"})",
-     read_pruner_section, [](C config, Json& json) { json["pruner"] = to_json(config.pruner); }},
-    {"budget", "what ends the study, and what a trial may use",
-     R"({"$ref": "#/definitions/budget"})", read_budget,
-     [](C config, Json& json) { json["budget"] = to_json(config.budget); }},
-    {"resources", "what each process of a trial has to itself, and how many processes a trial is",
-     R"({"$ref": "#/definitions/resources"})", read_resources,
-     [](C config, Json& json) {
-         if (config.resources != ResourcesConfig()) json["resources"] = to_json(config.resources);
-     }},
-    {"priority",
-     "trials of studies with a higher one come first, and take the places of lower ones at their "
-     "checkpoints; 0 if left out",
-     R"({"type": "integer", "minimum": -1000, "maximum": 1000})", read_priority,
-     [](C config, Json& json) {
-         if (config.priority) json["priority"] = *config.priority;
-     }},
-    {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
-     read_retry, write_retry},
-    {"stop_after_failures",
-     "the study stops when its first trials fail alike, this many in a row, before any succeeds "
-     "(default 3; 0: never)",
-     R"({"type": "integer", "minimum": 0, "maximum": 1000000})", read_stop_after_failures,
-     [](C config, Json& json) { json["stop_after_failures"] = config.stop_after_failures; }},
-    {"scrape", "patterns that turn lines of output into metrics",
-     R"({"anyOf": [{"$ref": "#/definitions/scrape_one"},
+bool is_study_name(std::string_view name) {
+    return !name.empty() && name != "." && name != ".." &&
+           name.find('/') == std::string_view::npos && name.front() != ' ' && name.back() != ' ';
+}
+
+bool is_model_name(std::string_view name) {
+    return name.find_first_not_of(' ') != std::string_view::npos &&
+           name.find_first_of("/:") == std::string_view::npos;
+}
+
+void add_trials(Table& table) {
+    table.custom("version",
+                 section("1", R"({"const": 1})", "version", read_version,
+                         [](C, Json& json) { json["version"] = 1; }),
+                 "of this format");
+    table
+        .text("study", &StudyConfig::study, kStudyNameBytesMax,
+              "the study's name: a study of this name is resumed, otherwise it is created")
+        .matching({.pattern = "^[^/ ]([^/]*[^/ ])?$",
+                   .holds = is_study_name,
+                   .expected = "a name without '/', and not blank at its ends"})
+        .defaults_to("the name of the file");
+    table
+        .custom("command",
+                section("list of words, or text",
+                        R"({"anyOf": [{"type": "string", "minLength": 1},
+                            {"type": "array", "items": {"type": ["string", "number", "boolean"]},
+                             "minItems": 1, "maxItems": )" +
+                            std::to_string(kCommandWordsMax) + "}]}",
+                        "command", read_command,
+                        [](C config, Json& json) {
+                            if (!config.command.empty()) json["command"] = config.command;
+                        }),
+                "argv with placeholders {name}, {args}; a text is split as a shell does")
+        .defaults_to("none: clients ask for trials");
+    table
+        .custom("metric",
+                section("text or [map](#metric), or a list of them",
+                        R"({"anyOf": [{"$ref": "#/definitions/objective"},
+                            {"type": "array", "items": {"$ref": "#/definitions/objective"},
+                             "minItems": 1, "maxItems": )" +
+                            std::to_string(kObjectivesMax) + "}]}",
+                        "metric", read_metric, write_metric),
+                "the objective; a list: several objectives")
+        .defaults_to("required, here or with -m");
+    table.custom("constraints",
+                 section("list of [maps](#constraints)",
+                         R"({"type": "array", "items": {"$ref": "#/definitions/constraint"},
+                             "maxItems": )" +
+                             std::to_string(kConstraintsMax) + "}",
+                         "constraints", read_constraints,
+                         [](C config, Json& json) {
+                             if (!config.constraints.empty())
+                                 json["constraints"] = to_json(config.constraints);
+                         }),
+                 "bounds on metrics: a trial beyond one is complete but infeasible");
+}
+
+/// They make up the space and are read together (study_reader.cc).
+void add_space(Table& table) {
+    const auto of_space = [](std::string type, std::string schema, const char* key,
+                             void (*write)(C, Json&)) {
+        return section(std::move(type), std::move(schema), key, nullptr, write);
+    };
+    table
+        .custom(
+            "space",
+            of_space("map",
+                     R"({"type": ["object", "null"], "maxProperties": 10000,
+                "propertyNames": {"pattern": "^(?!args$)[A-Za-z_][A-Za-z0-9_./-]{0,249}$"},
+                "additionalProperties": {"$ref": "#/definitions/parameter"}})",
+                     "space", [](C config, Json& json) { json["space"] = config.space.to_json(); }),
+            "what is tuned: each parameter by its name")
+        .defaults_to("required, here or as NAME=SPEC");
+    table
+        .custom("space_order",
+                of_space("list of names", R"({"type": "array", "items": {"type": "string"}})",
+                         "space_order", write_order),
+                "all names of the space, where the order of a JSON object is lost")
+        .defaults_to("the order of the space");
+    table.custom("forbid",
+                 of_space("expression, or a list of them",
+                          R"({"anyOf": [{"type": "null"}, {"$ref": "#/definitions/expression"},
+             {"type": "array", "items": {"$ref": "#/definitions/expression"}, "maxItems": 1000}]})",
+                          "forbid", write_forbid),
+                 "combinations that are never tried: conditions such as opt == 'sgd' and lr > "
+                 "0.05");
+    table.custom("derive",
+                 of_space("map of expressions",
+                          R"({"type": ["object", "null"], "maxProperties": 1000,
+                 "propertyNames": {"pattern": "^(?!args$)[A-Za-z_][A-Za-z0-9_./-]{0,249}$"},
+                 "additionalProperties":
+                     {"anyOf": [{"$ref": "#/definitions/expression"}, {"type": "number"}]}})",
+                          "derive", write_derive),
+                 "values that are computed, passed on and logged, not searched: lr_scaled: lr * "
+                 "sqrt(batch / 256)");
+    table.custom(
+        "initial",
+        of_space("list of maps",
+                 R"({"type": ["array", "null"], "maxItems": 1000, "items": {"type": "object"}})",
+                 "initial", write_initial),
+        "points that are tried first; values that they leave out are suggested");
+}
+
+void add_search(Table& table) {
+    table
+        .custom("sampler",
+                section("name or [map](#sampler)", R"({"$ref": "#/definitions/sampler"})",
+                        "sampler", read_sampler_section,
+                        [](C config, Json& json) { json["sampler"] = to_json(config.sampler); }),
+                "what proposes points")
+        .defaults_to("tpe");
+    table
+        .custom("pruner",
+                section("name or [map](#pruner)", R"({"$ref": "#/definitions/pruner"})", "pruner",
+                        read_pruner_section,
+                        [](C config, Json& json) { json["pruner"] = to_json(config.pruner); }),
+                "what stops trials early")
+        .defaults_to("none");
+    table
+        .custom(
+            "budget",
+            section("[map](#budget)", R"({"$ref": "#/definitions/budget"})", "budget", read_budget,
+                    [](C config, Json& json) { json["budget"] = to_json(config.budget); }),
+            "what ends the study, and what a trial may use")
+        .defaults_to("no limit");
+    table.custom("resources",
+                 section("[map](#resources)", R"({"$ref": "#/definitions/resources"})", "resources",
+                         read_resources,
+                         [](C config, Json& json) {
+                             if (config.resources != ResourcesConfig())
+                                 json["resources"] = to_json(config.resources);
+                         }),
+                 "what each process of a trial has to itself, and how many processes a trial is");
+    table
+        .integer("priority", &StudyConfig::priority, -kPriorityMax, kPriorityMax,
+                 "trials of studies with a higher one come first, and take the places of lower "
+                 "ones at their checkpoints")
+        .defaults_to("0");
+}
+
+void add_failures(Table& table) {
+    table
+        .custom("retry",
+                section("[map](#retry)", R"({"$ref": "#/definitions/retry"})", "retry", read_retry,
+                        write_retry),
+                "when a failed trial is tried again")
+        .defaults_to("never");
+    table.integer("stop_after_failures", &StudyConfig::stop_after_failures, 0, kCountMax,
+                  "the study stops when its first trials fail alike, this many in a row, before "
+                  "any succeeds; 0: never");
+    table.custom("scrape",
+                 section("pattern or [map](#scrape), or a list of them",
+                         R"({"anyOf": [{"$ref": "#/definitions/scrape_one"},
          {"type": "array", "items": {"$ref": "#/definitions/scrape_one"}, "maxItems": 100}]})",
-     read_scrape, write_scrape},
-    {"log_rules", "what lines of output say about a failure",
-     R"({"type": "array", "items": {"$ref": "#/definitions/log_rule"}, "maxItems": 100})",
-     read_log_rules, write_log_rules},
-    {"checkpoints", "where trials' checkpoints are kept, so that another machine can go on",
-     R"({"$ref": "#/definitions/checkpoints"})", read_checkpoints,
-     [](C config, Json& json) {
-         if (config.checkpoints != CheckpointPolicy())
-             json["checkpoints"] = to_json(config.checkpoints);
-     }},
-    {"register",
-     "registered model that gets the best trial's logged model as a new version when the study "
-     "completes",
-     R"({"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[^/:]*[^/: ][^/:]*$"})",
-     read_register,
-     [](C config, Json& json) {
-         if (!config.register_as.empty()) json["register"] = config.register_as;
-     }},
-    {"grace", "time between SIGTERM and SIGKILL", R"({"$ref": "#/definitions/duration"})",
-     read_grace, [](C config, Json& json) { json["grace"] = duration_text(config.grace_ms); }},
-    {"timeout", "longest time of one attempt", R"({"$ref": "#/definitions/duration"})",
-     read_timeout,
-     [](C config, Json& json) {
-         if (config.timeout_ms) json["timeout"] = duration_text(*config.timeout_ms);
-     }},
-    {"env", "variables of the command's environment",
-     R"({"type": "object", "propertyNames": {"pattern": "^[^=\\u0000]{1,250}$"},
-         "additionalProperties": {"type": ["string", "number", "boolean"]}})",
-     read_env,
-     [](C config, Json& json) {
-         if (!config.env.empty()) json["env"] = config.env;
-     }},
-    {"working_dir", "where the command runs; else where the agent stands",
-     R"({"type": "string", "maxLength": 4096})", read_working_dir,
-     [](C config, Json& json) {
-         if (!config.working_dir.empty()) json["working_dir"] = config.working_dir;
-     }},
-    {"engine",
-     "what starts agents elsewhere, for `tune run`: an engine's name, or a map with `on` "
-     "and settings that replace those of engines.yaml",
-     R"({"anyOf": [{"type": "string", "minLength": 1},
-         {"type": "object", "required": ["on"], "properties": {"on": {"type": "string"}}}]})",
-     read_engine, [](C, Json&) {}},
-    {"warm_start", "what the study takes from an earlier one; a text: its name",
-     R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 200},
-         {"$ref": "#/definitions/warm_start"}]})",
-     read_warm_start,
-     [](C config, Json& json) {
-         if (config.warm_start) json["warm_start"] = to_json(*config.warm_start);
-     }},
-};
+                         "scrape", read_scrape, write_scrape),
+                 "patterns that turn lines of output into metrics");
+    table.custom(
+        "log_rules",
+        section(
+            "list of [maps](#log_rules)",
+            R"({"type": "array", "items": {"$ref": "#/definitions/log_rule"}, "maxItems": 100})",
+            "log_rules", read_log_rules, write_log_rules),
+        "what lines of output say about a failure");
+}
+
+void add_running(Table& table) {
+    table.custom("checkpoints",
+                 section("[map](#checkpoints)", R"({"$ref": "#/definitions/checkpoints"})",
+                         "checkpoints", read_checkpoints,
+                         [](C config, Json& json) {
+                             if (config.checkpoints != CheckpointPolicy())
+                                 json["checkpoints"] = to_json(config.checkpoints);
+                         }),
+                 "where trials' checkpoints are kept, so that another machine can resume them");
+    table
+        .text("register", &StudyConfig::register_as, kModelNameBytesMax,
+              "registered model that gets the best trial's logged model as a new version when the "
+              "study completes")
+        .matching({.pattern = "^[^/:]*[^/: ][^/:]*$",
+                   .holds = is_model_name,
+                   .expected = "the name of a registered model, without '/' and ':'"});
+    table.duration("grace", &StudyConfig::grace_ms, 0, "time between SIGTERM and SIGKILL");
+    table.duration("timeout", &StudyConfig::timeout_ms, 1, "longest time of one attempt")
+        .defaults_to("no limit");
+    table.custom("env",
+                 section("map of texts and numbers",
+                         R"({"type": "object", "propertyNames": {"pattern": "^[^=\\u0000]{1,250}$"},
+                             "additionalProperties": {"type": ["string", "number", "boolean"]}})",
+                         "env", read_env,
+                         [](C config, Json& json) {
+                             if (!config.env.empty()) json["env"] = config.env;
+                         }),
+                 "variables of the command's environment");
+    table.text("working_dir", &StudyConfig::working_dir, kPathBytesMax, "where the command runs")
+        .defaults_to("where the agent runs");
+    table.custom("engine",
+                 section("name, or map with `on`",
+                         R"({"anyOf": [{"type": "string", "minLength": 1},
+             {"type": "object", "required": ["on"], "properties": {"on": {"type": "string"}}}]})",
+                         "engine", read_engine, nullptr),
+                 "what starts agents elsewhere, for `tune run`: an engine's name, or a map with "
+                 "`on` and settings that replace those of engines.yaml");
+    table.custom("warm_start",
+                 section("name of a study, or [map](#warm_start)",
+                         R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": )" +
+                             std::to_string(kStudyNameBytesMax) +
+                             R"(}, {"$ref": "#/definitions/warm_start"}]})",
+                         "warm_start", read_warm_start,
+                         [](C config, Json& json) {
+                             if (config.warm_start)
+                                 json["warm_start"] = to_json(*config.warm_start);
+                         }),
+                 "what the study takes from an earlier one");
+}
+
+OptionTable study_rows() {
+    Table table;
+    add_trials(table);
+    add_space(table);
+    add_search(table);
+    add_failures(table);
+    add_running(table);
+    return table;
+}
 
 }  // namespace
 
-std::span<const Section> study_sections() {
-    return kSections;
+const OptionTable& study_options() {
+    static const OptionTable kOptions = study_rows();
+    return kOptions;
 }
 
 }  // namespace tune::tuner

@@ -1,4 +1,9 @@
-// What a study measures: its objectives and the constraints on its results.
+// What a study measures: its objectives and the constraints on its results, with the -m flag.
+//
+// One metric and a list of them are the same to the rest of the program: metrics_of gives all of
+// them, the first one first. Rules that span several sections (which sampler takes several
+// objectives, that no pruner does) are checked in check_metrics, after file and flags are merged,
+// because either may come from the command line.
 
 #include <algorithm>
 #include <cmath>

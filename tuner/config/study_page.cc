@@ -1,4 +1,5 @@
-// docs/study_file_options.md, from the tables of keys and options.
+// docs/study_file_options.md, from the tables of keys and options. A test compares the committed
+// page with what this prints, so a changed row cannot leave the page behind.
 
 #include "tuner/config/study_schema.h"
 #include "tuner/config/study_sections.h"
@@ -71,13 +72,6 @@ std::string section_text(const std::string& title, const OptionTable& table) {
     return "\n## " + title + "\n\n" + table_text(table);
 }
 
-std::string keys_text() {
-    std::string text = "\n## Keys\n\n" + row({"key", "meaning"}) + "|---|---|\n";
-    for (const Section& section : study_sections())
-        text += row({code(section.key), std::string(section.help)});
-    return text;
-}
-
 std::string kinds_text(const char* what, Kinds kinds) {
     std::string text = row({"type", what}) + "|---|---|\n";
     for (const KindBase* kind : kinds) text += row({code(kind->name), std::string(kind->help)});
@@ -111,7 +105,8 @@ std::string pruners_text() {
 }  // namespace
 
 std::string study_options_page() {
-    return kHead + keys_text() + section_text("metric", metric_options()) +
+    return kHead + section_text("Keys", study_options()) +
+           section_text("metric", metric_options()) +
            section_text("constraints", constraint_options()) + samplers_text() + pruners_text() +
            section_text("budget", budget_options()) + section_text("budget.cost", cost_options()) +
            section_text("budget.no_progress", no_progress_options()) +

@@ -1,4 +1,6 @@
-// study.yaml from the located tree. What is allowed is what study_sections() lists.
+// study.yaml from the located tree. Each key is read by its row in study_options(); the keys that
+// make up the space are read here, together, because conditions, rules and initial points refer to
+// all parameters, and parameters may also come from the command line.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include "tuner/config/command_template.h"
 #include "tuner/config/study_config.h"
 #include "tuner/config/study_sections.h"
+#include "tuner/options/fields.h"
 #include "tuner/space/error_text.h"
 #include "tuner/space/expression/rule_reader.h"
 #include "tuner/space/inline.h"
@@ -20,11 +23,20 @@ namespace {
 /// Of JSON only, and not offered to people.
 constexpr std::string_view kSpaceOrder = "space_order";
 
-std::vector<std::string> section_keys() {
-    std::vector<std::string> keys;
-    for (const Section& section : study_sections())
-        if (section.key != kSpaceOrder) keys.emplace_back(section.key);
+std::vector<std::string> keys_for_people() {
+    std::vector<std::string> keys = study_options().names();
+    std::erase(keys, kSpaceOrder);
     return keys;
+}
+
+/// Takes the value out of the map; null where it has no such key.
+Node take_out(Node& map, std::string_view key) {
+    const auto found = std::find_if(map.entries.begin(), map.entries.end(),
+                                    [&](const Entry& entry) { return entry.key == key; });
+    if (found == map.entries.end()) return {};
+    Node value = std::move(found->value);
+    map.entries.erase(found);
+    return value;
 }
 
 /// `space_order` restores the order of declaration that JSON objects lose.
@@ -75,47 +87,32 @@ Result<void> merge_inline(Node& space, Node& derive, const std::vector<std::stri
 Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_parameters) {
     if (root.type == Node::Type::kNull) root.type = Node::Type::kMap;
     if (root.type != Node::Type::kMap)
-        return error_at(
-            root.place, "study",
-            "expected a map with the keys " + listed(section_keys()) + ", found " + describe(root));
-    StudyConfig config;
-    Node space;
-    const Node* order = nullptr;
-    const Node* command = nullptr;
-    for (Entry& entry : root.entries) {
-        const auto sections = study_sections();
-        const auto section = std::find_if(sections.begin(), sections.end(),
-                                          [&](const Section& s) { return entry.key == s.key; });
-        if (section == sections.end()) {
-            return error_at(
-                entry.place, {},
-                "unknown key " + in_quotes(entry.key) + known_words(entry.key, section_keys()));
-        }
+        return error_at(root.place, "study",
+                        "expected a map with the keys " + listed(keys_for_people()) + ", found " +
+                            describe(root));
+    for (Entry& entry : root.entries)
         if (entry.value.place.line == 0) entry.value.place = entry.place;
-        // Those without a reader make up the space, below.
-        if (section->read != nullptr) TUNE_TRY_VOID(section->read(entry.value, config));
-        if (entry.key == "command") command = &entry.value;
-        if (entry.key == kSpaceOrder) order = &entry.value;
-    }
-    Node forbid;
-    Node derive;
-    Node initial;
-    for (Entry& entry : root.entries) {
-        if (entry.key == "space") space = std::move(entry.value);
-        if (entry.key == "forbid") forbid = std::move(entry.value);
-        if (entry.key == "derive") derive = std::move(entry.value);
-        if (entry.key == "initial") initial = std::move(entry.value);
-    }
-    if (order != nullptr) TUNE_TRY_VOID(reorder(space, *order));
+    const bool is_ordered = root.find(kSpaceOrder) != nullptr;
+    const Node order = take_out(root, kSpaceOrder);
+    StudyConfig config;
+    TUNE_TRY(fields, Fields::open(root, "", keys_for_people()));
+    TUNE_TRY_VOID(study_options().read(fields, &config));
+    const Node* command = root.find("command");
+    const Place command_place = command != nullptr ? command->place : Place();
+    Node space = take_out(root, "space");
+    const Node forbid = take_out(root, "forbid");
+    Node derive = take_out(root, "derive");
+    const Node initial = take_out(root, "initial");
+    if (is_ordered) TUNE_TRY_VOID(reorder(space, order));
     TUNE_TRY_VOID(merge_inline(space, derive, inline_parameters));
     TUNE_TRY(read, read_space(space, "space"));
     TUNE_TRY(whole, with_rules(read, {.forbid = &forbid, .derive = &derive, .initial = &initial}));
     config.space = std::move(whole);
-    if (command != nullptr) {
+    if (!config.command.empty()) {
         Result<void> checked = check_command(config.command, config.space);
         if (!checked)
             return Error{checked.error().code,
-                         place_prefix(command->place) + checked.error().message};
+                         place_prefix(command_place) + checked.error().message};
     }
     return config;
 }

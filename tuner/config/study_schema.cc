@@ -1,4 +1,9 @@
-// The JSON Schema of study files, put together from the tables of keys and options.
+// The JSON Schema (draft 7) of study files, put together from the tables of keys and options.
+//
+// It accepts all that the readers accept, so that an editor marks no valid file. What a schema
+// cannot express, such as bounds in order or conditions without cycles, is left to the readers.
+// tests/tuner/config/schema_test.cc compares the keys with what the readers know, definition by
+// definition.
 
 #include "tuner/config/study_schema.h"
 
@@ -187,11 +192,7 @@ std::string schema_text() {
          "in order, conditions without cycles, names that exist."},
         {"type", "object"},
         {"additionalProperties", false}};
-    for (const Section& section : study_sections()) {
-        OrderedJson value = parsed(section.schema);
-        value["description"] = std::string(section.help);
-        schema["properties"][std::string(section.key)] = std::move(value);
-    }
+    study_options().add_schema(schema["properties"] = OrderedJson::object());
     OrderedJson& definitions = schema["definitions"] = OrderedJson::object();
     add_words(definitions);
     add_parameters(definitions);

@@ -1,4 +1,8 @@
 // The `retry` and `scrape` sections of a study.
+//
+// A scrape pattern is compiled here, by RE2 as in the agent, so that a mistake is reported with its
+// line before any trial starts. RE2 matches in time linear in the text, whatever the pattern:
+// trials' output comes from anywhere.
 
 #include "tuner/config/study_sections.h"
 

@@ -1,10 +1,9 @@
 #pragma once
-// The parts of study.yaml that are maps of settings, each with the table of its keys. Private to
-// tuner/config.
+// The keys of study.yaml, and the parts of it that are maps of settings: each a table of options,
+// from which reader, writer, schema, API description and page come. Private to tuner/config.
 
-#include <span>
+#include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +12,13 @@
 #include "tuner/space/node.h"
 
 namespace tune::tuner {
+
+/// Longest name of a study.
+inline constexpr std::size_t kStudyNameBytesMax = 200;
+
+/// All keys of a study, in the order of the documentation. Reading it leaves out `space`,
+/// `space_order`, `forbid`, `derive` and `initial`, which make up the space and are read as one.
+[[nodiscard]] const OptionTable& study_options();  // of StudyConfig
 
 [[nodiscard]] const OptionTable& metric_options();         // of MetricConfig
 [[nodiscard]] const OptionTable& constraint_options();     // of ConstraintConfig
@@ -39,17 +45,5 @@ namespace tune::tuner {
 
 /// One number, or a list with one for each objective.
 [[nodiscard]] Result<std::vector<double>> read_numbers(const Node& node, const std::string& path);
-
-/// One key of a study.
-struct Section {
-    std::string_view key;
-    std::string_view help;
-    std::string_view schema;                          // of the value, as JSON
-    Result<void> (*read)(const Node&, StudyConfig&);  // null: of the space, which is read as one
-    void (*write)(const StudyConfig&, Json&);         // sets the key, or leaves it out
-};
-
-/// All of them, in the order of the documentation.
-[[nodiscard]] std::span<const Section> study_sections();
 
 }  // namespace tune::tuner

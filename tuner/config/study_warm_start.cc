@@ -1,4 +1,8 @@
 // `warm_start` of study.yaml: what a study takes from an earlier one.
+//
+// `from` names a study of the same server; `trials` are given in place. When the study is created,
+// the first is resolved into the second and recorded, so that later changes to the earlier study
+// change nothing. What did not fit is kept as notes, a sentence each.
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -10,7 +14,6 @@ namespace tune::tuner {
 namespace {
 
 constexpr std::size_t kParamsBytesMax = 4u << 20;
-constexpr std::size_t kStudyNameBytesMax = 200;
 
 Result<void> read_params(const Fields& fields, EarlierTrial& trial) {
     const Node* params = fields.find("params");

@@ -37,7 +37,7 @@ Result<void> check_pool_command(const StudyConfig& config) {
 
 Json to_json(const StudyConfig& config) {
     Json json = Json::object();
-    for (const Section& section : study_sections()) section.write(config, json);
+    study_options().write(&config, json);
     return json;
 }
 

@@ -16,8 +16,9 @@ namespace tune::tuner {
 /// Each getter leaves `out` alone when the key is absent.
 class Fields {
 public:
-    /// Refuses a node that is not a map, and keys that are not `known`. `depth`: of maps of the
-    /// same kind within each other, the outermost being 1.
+    /// Refuses a node that is not a map, and keys that are not `known`. `path`: empty for the
+    /// outermost map of a file. `depth`: of maps of the same kind within each other, the outermost
+    /// being 1.
     [[nodiscard]] static Result<Fields> open(const Node& node, std::string path,
                                              const std::vector<std::string>& known, int depth = 1);
 
@@ -32,7 +33,7 @@ public:
 
     [[nodiscard]] const Node* find(std::string_view key) const { return node_->find(key); }
     [[nodiscard]] std::string path_of(std::string_view key) const {
-        return path_ + "." + std::string(key);
+        return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
     }
     [[nodiscard]] const Node& node() const { return *node_; }
     [[nodiscard]] const std::string& path() const { return path_; }

@@ -18,7 +18,12 @@ struct Schema {
     }
     OrderedJson operator()(const ChoiceType& type) const { return {{"enum", type.names}}; }
     OrderedJson operator()(const TextType& type) const {
-        return {{"type", "string"}, {"maxLength", type.bytes_max}};
+        OrderedJson schema = {{"type", "string"}, {"maxLength", type.bytes_max}};
+        if (!type.rule.pattern.empty()) schema["pattern"] = type.rule.pattern;
+        return schema;
+    }
+    OrderedJson operator()(const DurationType&) const {
+        return {{"$ref", "#/definitions/duration"}};
     }
     OrderedJson operator()(const NumbersType& type) const {
         return {{"type", "array"},

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/number_text.h"
+#include "tuner/options/duration.h"
 #include "tuner/options/fields.h"
 #include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
@@ -67,7 +68,21 @@ struct Reader {
     Result<void> operator()(const TextType& type) const {
         std::string value;
         TUNE_TRY_VOID(fields.text(option.name, value, type.bytes_max));
+        if (type.rule.holds && !type.rule.holds(value))
+            return error_at(node.place, fields.path_of(option.name),
+                            "expected " + type.rule.expected + ", found " + describe(node));
         type.set(into, std::move(value));
+        return {};
+    }
+    Result<void> operator()(const DurationType& type) const {
+        std::int64_t duration_ms = 0;
+        TUNE_TRY_VOID(fields.duration(option.name, duration_ms));
+        if (duration_ms < type.low_ms)
+            return error_at(node.place, fields.path_of(option.name),
+                            type.low_ms == 1
+                                ? "expected a duration above 0"
+                                : "expected " + duration_text(type.low_ms) + " or more");
+        type.set(into, duration_ms);
         return {};
     }
     Result<void> operator()(const NumbersType& type) const {
@@ -110,6 +125,10 @@ struct Writer {
     Json operator()(const TextType& type) const {
         std::string text = type.get(from);
         return text.empty() ? Json() : Json(std::move(text));
+    }
+    Json operator()(const DurationType& type) const {
+        const std::optional<std::int64_t> duration_ms = type.get(from);
+        return duration_ms ? Json(duration_text(*duration_ms)) : Json();
     }
     Json operator()(const NumbersType& type) const { return type.get(from); }
     Json operator()(const CustomType& type) const {
@@ -157,6 +176,11 @@ struct TypeText {
     }
     std::string operator()(const ChoiceType& type) const { return or_list(type.names); }
     std::string operator()(const TextType&) const { return "text"; }
+    std::string operator()(const DurationType& type) const {
+        if (type.low_ms == 0) return "duration";
+        return type.low_ms == 1 ? "duration above 0"
+                                : "duration of at least " + duration_text(type.low_ms);
+    }
     std::string operator()(const NumbersType& type) const {
         return "list of " + std::to_string(type.count_low) + " to " +
                std::to_string(type.count_high) + " numbers" +
@@ -181,6 +205,7 @@ struct ApiText {
         return "enum(" + names + ")";
     }
     std::string operator()(const TextType&) const { return "text"; }
+    std::string operator()(const DurationType&) const { return "text"; }
     std::string operator()(const NumbersType&) const { return "list of number"; }
     std::string operator()(const CustomType& type) const { return type.api; }
 
@@ -216,6 +241,11 @@ Option& Option::brief() {
 
 Option& Option::defaults_to(std::string text) {
     fallback = std::move(text);
+    return *this;
+}
+
+Option& Option::matching(TextRule rule) {
+    std::get<TextType>(type).rule = std::move(rule);
     return *this;
 }
 

@@ -69,11 +69,26 @@ struct ChoiceType {
     std::function<void(void*, std::size_t)> set;
 };
 
+/// What a text has to be besides short.
+struct TextRule {
+    std::string pattern;  // the same as a regular expression, for the schema
+    std::function<bool(std::string_view)> holds;  // empty: nothing is asked of it
+    std::string expected;                         // for the error: "a name without '/'"
+};
+
 /// Empty: not given.
 struct TextType {
     std::size_t bytes_max;
     std::function<std::string(const void*)> get;
     std::function<void(void*, std::string)> set;
+    TextRule rule = {};
+};
+
+/// In milliseconds; a study writes "90s".
+struct DurationType {
+    std::int64_t low_ms;
+    std::function<std::optional<std::int64_t>(const void*)> get;
+    std::function<void(void*, std::int64_t)> set;
 };
 
 /// Between `count_low` and `count_high` numbers.
@@ -97,8 +112,8 @@ struct CustomType {
     bool is_always_written = false;
 };
 
-using OptionType =
-    std::variant<IntegerType, NumberType, ChoiceType, TextType, NumbersType, CustomType>;
+using OptionType = std::variant<IntegerType, NumberType, ChoiceType, TextType, DurationType,
+                                NumbersType, CustomType>;
 
 // --- rows ----------------------------------------------------------------------------------------
 
@@ -123,6 +138,8 @@ struct Option {
     Option& brief();
     /// What the documentation gives for its default.
     Option& defaults_to(std::string text);
+    /// REQUIRES: a text.
+    Option& matching(TextRule rule);
 };
 
 /// The rows of one struct.
@@ -249,6 +266,19 @@ public:
                             }},
                    std::move(help))
             .brief();
+    }
+
+    /// `Field`: std::int64_t or an optional of it, in milliseconds. `low_ms`: 1 for above 0.
+    template <class Field>
+    Option& duration(std::string name, Field T::*field, std::int64_t low_ms, std::string help) {
+        return add(
+            std::move(name),
+            DurationType{low_ms,
+                         [field](const void* options) -> std::optional<std::int64_t> {
+                             return value_of<std::int64_t>(at(options).*field);
+                         },
+                         [field](void* options, std::int64_t ms) { at(options).*field = ms; }},
+            std::move(help));
     }
 
     Option& numbers(std::string name, std::vector<double> T::*field, NumbersType type,

@@ -1,4 +1,8 @@
-// Plots along time: history, edf, learning curves, timeline.
+// Plots along time: history, empirical distribution (edf), learning curves, timeline. A plot is a
+// Figure of layers (tuner/chart), so the same data becomes SVG, PNG, text and JSON.
+//
+// Infeasible trials are drawn apart and never improve the best-so-far line. At most 500 learning
+// curves are drawn: more only cover each other.
 
 #include <algorithm>
 #include <cmath>

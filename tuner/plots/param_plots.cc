@@ -1,4 +1,8 @@
-// Plots over the parameters: parallel, slice, rank, importance.
+// Plots over the parameters: parallel coordinates, slice, rank, importance, and pairs for contours.
+//
+// Trials are drawn worst first, so that the best lie on top. Pictures are bounded, whatever the
+// study: 10 columns and 2,000 lines (the best and every n-th) of parallel coordinates, 12 slices, 4
+// parameters in pairs; which parameters, their importance decides.
 
 #include <algorithm>
 #include <cmath>

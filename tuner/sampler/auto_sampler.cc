@@ -23,6 +23,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "tuner/sampler/cma/cma_sampler.h"
 #include "tuner/sampler/gp/gp_sampler.h"
 #include "tuner/sampler/simple/random_sampler.h"
@@ -39,10 +40,6 @@ constexpr std::size_t kGpParametersMax = 40;
 /// So many trials at a time are nothing special; with so many the samplers were compared.
 constexpr int kParallelUsual = 8;
 constexpr int kParallelMeasured = 64;
-
-std::string counted(std::size_t count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 std::string noise_text(const AutoOptions& options) {
     if (!options.noise) return "noise is learnt";
@@ -72,13 +69,14 @@ AutoChoice choose_sampler(const Space& space, const Objectives& objectives) {
         conditional += parameter.when.empty() ? 0 : 1;
     }
     AutoChoice choice;
-    choice.reason = counted(free, "parameter");
+    choice.reason = counted(static_cast<std::int64_t>(free), "parameter");
     if (free > kGpParametersMax) {
         choice.reason += ", too many for a Gaussian process";
         return choice;
     }
     if (objectives.goals.size() > 1) {
-        choice.reason += ", " + counted(objectives.goals.size(), "objective");
+        choice.reason +=
+            ", " + counted(static_cast<std::int64_t>(objectives.goals.size()), "objective");
         return choice;
     }
     if (objectives.is_constrained) {

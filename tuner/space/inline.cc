@@ -6,11 +6,11 @@
 #include "tuner/space/inline.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "base/text/number_text.h"
 #include "tuner/space/error_text.h"
 #include "tuner/space/space_check.h"
 
@@ -88,13 +88,9 @@ Node& put(Node& map, std::string_view key, Node value) {
 }
 
 std::optional<double> number_of(std::string_view text) {
-    double value = 0;
-    const char* end = text.data() + text.size();
-    const char* begin = text.data();
-    if (text.size() > 1 && *begin == '+' && begin[1] != '-') ++begin;
-    const auto [stop, ec] = std::from_chars(begin, end, value);
-    if (ec != std::errc() || stop != end || value != value) return std::nullopt;
-    return value;
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+    const std::optional<double> value = number_from_text<double>(text);
+    return value && *value == *value ? value : std::nullopt;
 }
 
 bool is_integer_text(std::string_view text) {

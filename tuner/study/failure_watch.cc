@@ -16,10 +16,33 @@ bool is_in_word(char c) {
            c == '.' || c == '+' || c == '-';
 }
 
+/// "KeyError", "torch.OutOfMemoryError".
+bool is_exception(std::string_view word) {
+    const std::string_view name = word.substr(word.rfind('.') + 1);
+    const bool is_name = std::all_of(word.begin(), word.end(), is_in_word) && !name.empty();
+    return is_name && name.front() >= 'A' && name.front() <= 'Z' &&
+           (name.ends_with("Error") || name.ends_with("Exception"));
+}
+
+/// Up to the type of the exception that it names ("exit code 1: KeyError" of "exit code 1:
+/// KeyError: 'adam'"): what the message says may be of one point alone. All of it where it names
+/// none.
+std::string_view without_message(std::string_view reason) {
+    for (std::size_t at = 0; at < reason.size();) {
+        const std::size_t colon = std::min(reason.find(':', at), reason.size());
+        std::string_view part = reason.substr(at, colon - at);
+        part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+        if (is_exception(part)) return reason.substr(0, colon);
+        at = colon + 1;
+    }
+    return reason;
+}
+
 }  // namespace
 
 std::string failure_kind(std::string_view reason) {
     std::string kind;
+    reason = without_message(reason);
     for (std::size_t at = 0; at < reason.size();) {
         std::size_t end = at;
         while (end < reason.size() && is_in_word(reason[end])) ++end;

@@ -33,8 +33,8 @@ private:
     std::string kind_;         ///< of the last failure
 };
 
-/// What two reasons have in common where the same thing went wrong with other values: every word
-/// that holds a digit reads "#".
+/// What two reasons have in common where the same thing went wrong with other values: the type of
+/// an exception without its message; else every word that holds a digit reads "#".
 [[nodiscard]] std::string failure_kind(std::string_view reason);
 
 /// The end of a beginning that failed: what ended up to `until` counts towards no budget. Failed

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "base/text/counted.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/study/journal/warm_start.h"
 
@@ -43,8 +44,10 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
     const std::vector<MetricConfig> before = metrics_of(was);
     const std::vector<MetricConfig> after = metrics_of(now);
     if (before.size() != after.size()) {
-        found.push_back("there are " + std::to_string(after.size()) + " objectives, were " +
-                        std::to_string(before.size()));
+        const bool is_one = after.size() == 1;
+        found.push_back((is_one ? "there is " : "there are ") +
+                        counted(static_cast<std::int64_t>(after.size()), "objective") +
+                        (is_one ? ", there were " : ", were ") + std::to_string(before.size()));
         return;
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -61,6 +64,11 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
     if (now.constraints != was.constraints)
         found.push_back("constraints are " + to_text(to_json(now.constraints)) + ", were " +
                         to_text(to_json(was.constraints)));
+}
+
+/// By the wall clock, since it goes on over restarts; that may have been set back meanwhile.
+std::int64_t ran_so_far(const Trial& trial, std::int64_t now_ms) {
+    return std::max<std::int64_t>(now_ms - trial.attempt_start_ms, 0);
 }
 
 }  // namespace
@@ -181,7 +189,7 @@ Trial& Study::start(TrialStart start) {
     progress.holder = std::move(start.holder);
     progress.directive.reset();
     progress.is_unheard = false;
-    if (trial.attempt > 1) progress.metrics.begin_attempt();
+    progress.is_unmarked = false;
     return trial;
 }
 
@@ -198,9 +206,10 @@ Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
 
 Result<void> Study::check_enqueue() const {
     if (!has_used_trials()) return {};
+    const auto budget = static_cast<std::int64_t>(*config_.budget.trials);
     return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
-                                               std::to_string(*config_.budget.trials) +
-                                               " trials; raise budget.trials to enqueue more"};
+                                               counted(budget, "trial") +
+                                               "; raise budget.trials to enqueue more"};
 }
 
 void Study::note_enqueued(Trial& trial, const Point& fixed, std::string enqueue_request) {
@@ -245,23 +254,25 @@ void Study::move(Trial& trial, TrialState state) {
 void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     TUNE_CHECK(trial.state == TrialState::kRunning, "only a running attempt can end");
     watch().pay_attempt(trial, now_ms);
-    trial.ran_ms += now_ms - trial.attempt_start_ms;
+    trial.ran_ms += ran_so_far(trial, now_ms);
     move(trial, TrialState::kQueued);
     trial.reason = std::move(reason);
     trial.progress->holder = {};
     trial.progress->directive.reset();
+    trial.progress->profile.reset();
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
     FailureWatch& failing = failures();  // made without this trial
     watch().pay_attempt(trial, end.now_ms);
-    if (trial.state == TrialState::kRunning) trial.ran_ms += end.now_ms - trial.attempt_start_ms;
+    if (trial.state == TrialState::kRunning) trial.ran_ms += ran_so_far(trial, end.now_ms);
     move(trial, end.state);
     trial.value = end.value;
     trial.more_values = std::move(end.more_values);
     trial.constraint_values = std::move(end.constraint_values);
     trial.reason = std::move(end.reason);
     trial.end_ms = end.now_ms;
+    last_end_ms_ = std::max(last_end_ms_, trial.end_ms);
     trial.ended_at = ++log_position_;
     if (const auto last = trial.progress->metrics.first().last()) {
         trial.last_step = last->step;
@@ -273,6 +284,9 @@ void Study::finish(Trial& trial, TrialEnd end) {
     trial.progress.reset();
     watch().trial_ended(trial, violation_of(trial, config_) <= 0);
     failing.trial_ended(trial.state, trial.reason);
+    const bool is_success =
+        trial.state == TrialState::kComplete || trial.state == TrialState::kPruned;
+    if (is_success) excuse_before_success();
     if (known_) known_->add(trial);
     consider_best(trial);
     population_.note(trial);
@@ -298,19 +312,21 @@ void Study::consider_best(const Trial& trial) {
 }
 
 std::optional<Verdict> Study::report(Trial& trial, std::string_view metric,
-                                     const Objective::Row& row) {
-    roll_back(trial, metric, row);
+                                     const Objective::Row& row, int attempt) {
+    roll_back(trial, metric, row, attempt);
     if (!trial.progress->metrics.add(metric, row)) return std::nullopt;
-    if (metric != config_.metric.name) return Verdict::kKeep;
+    const bool is_running = trial.state == TrialState::kRunning && trial.attempt == attempt;
+    if (metric != config_.metric.name || !is_running) return Verdict::kKeep;
     return pruner_.report(trial.number, row);
 }
 
 /// The first row of a later attempt says from which step it goes on; see roll_back.h.
-void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Row& row) {
-    const Objective::Forgotten forgotten = trial.progress->metrics.roll_back(metric, row.step);
+void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Row& row,
+                      int attempt) {
+    const Objective::Forgotten forgotten =
+        trial.progress->metrics.roll_back(metric, row.step, attempt);
     if (forgotten == Objective::Forgotten::kNothing) return;
-    add_roll_back(trial.roll_backs,
-                  {std::string(metric), row.step, row.timestamp_ms, trial.attempt});
+    add_roll_back(trial.roll_backs, {std::string(metric), row.step, row.timestamp_ms, attempt});
     trial.progress->is_rolled_back = true;
     if (metric != config_.metric.name || forgotten != Objective::Forgotten::kAll) return;
     pruner_.begin_anew(trial.number);
@@ -345,12 +361,16 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 }
 
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
-    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
+    const ResultMetrics::Outcome outcome =
+        trial.progress->metrics.outcome({}, trial.failed_attempt);
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
     std::string reason = "metric '" + outcome.bad_metric + "' is NaN";
     if (!outcome.is_nan) {
         reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics,
                                       trial.progress->is_unheard);
+        if (outcome.is_of_failed)
+            reason += " What attempt " + std::to_string(trial.failed_attempt) +
+                      " measured before it failed does not count.";
         if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
     }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
@@ -370,8 +390,10 @@ void Study::retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::in
     ++trial.user_failures;
     const auto& on = config_.retry.on;
     const bool is_retried = std::find(on.begin(), on.end(), why) != on.end();
-    if (is_retried && trial.user_failures <= config_.retry.max)
+    if (is_retried && trial.user_failures <= config_.retry.max) {
+        trial.failed_attempt = trial.attempt;
         return requeue(trial, std::move(reason), now_ms);
+    }
     finish(trial, {.state = TrialState::kFailed, .reason = std::move(reason), .now_ms = now_ms});
 }
 
@@ -496,10 +518,11 @@ void Study::restore_next(Trial trial, bool is_written) {
     if (!trial.ask_request.empty()) by_request_[trial.ask_request].push_back(trial.number);
     if (!trial.enqueue_request.empty()) by_enqueue_[trial.enqueue_request] = trial.number;
     log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
+    last_end_ms_ = std::max(last_end_ms_, trial.end_ms);
     if (is_excused(trial))
         ++excused_count_;
-    else if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
-        started_ms_ = trial.start_ms;
+    else
+        note_start(trial.start_ms);
     trial.sync = {.run_requested = is_written, .run_confirmed = is_written};
     if (!is_ended(trial.state)) {
         auto progress = std::make_unique<TrialProgress>(config_);

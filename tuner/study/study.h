@@ -130,7 +130,10 @@ public:
     /// What completed it; kNone while it is not completed.
     [[nodiscard]] StudyEnd end() const { return end_; }
     [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
-    /// How many trials count towards no budget (excuse_failures).
+    /// When the last trial ended; 0: none has.
+    [[nodiscard]] std::int64_t last_end_ms() const { return last_end_ms_; }
+    /// How many trials count towards no budget: those that failed before the first
+    /// success.
     [[nodiscard]] std::size_t excused_count() const { return excused_count_; }
     /// Where they ended, oldest first.
     [[nodiscard]] const std::vector<ExcusedEnds>& excused() const { return excused_; }
@@ -243,9 +246,11 @@ public:
     /// As settle for an agent that is gone. After kLostAttemptsMax of them the trial fails.
     void lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms);
 
-    /// A row of a metric of a running trial. Nothing: the study does not measure it. kPrune: the
-    /// pruner wants the trial stopped.
-    std::optional<Verdict> report(Trial& trial, std::string_view metric, const Objective::Row& row);
+    /// A row of a metric that an attempt of a trial logged; rows come in the order of the log.
+    /// Nothing: the study does not measure it. kPrune: the pruner wants the attempt stopped, which
+    /// is the running one.
+    std::optional<Verdict> report(Trial& trial, std::string_view metric, const Objective::Row& row,
+                                  int attempt);
 
     // --- the study ---
 
@@ -255,10 +260,21 @@ public:
     /// REQUIRES: differences() is empty.
     void reconfigure(StudyConfig config);
 
+    /// Points of the first trials, brought from one space into another.
+    struct Extension {
+        Space from = {};
+        std::vector<Point> points = {};
+        std::vector<Point> fixed = {};
+    };
+    /// Brings the trial of the next number with it, which need not be the study's own. Errors:
+    /// kResourceConflict naming what does not fit.
+    static Result<void> extend_trial(const Point& point, const Point& fixed, const Space& to,
+                                     Extension& extension);
     /// As reconfigure, with another space too: trials that exist get the `init` of parameters that
-    /// are new. REQUIRES: metric and seed are the same. Errors: kResourceConflict naming what does
-    /// not fit (then nothing changes). Cost: O(trials).
-    Result<void> extend(StudyConfig config);
+    /// are new. REQUIRES: metric and seed are the same; `begun` leads to the space of `config`; it
+    /// counts as far as it comes from the present one. Errors: kResourceConflict naming what does
+    /// not fit (then nothing changes). Cost: O(trials), most of it for those that `begun` lacks.
+    Result<void> extend(StudyConfig config, Extension begun);
 
     void rename(const std::string& name) {
         identity_.name = config_.study = name;
@@ -273,6 +289,9 @@ public:
     /// Whether somebody works on it, as its registry sees it now: what is_attended() gives.
     void set_attended(bool is_attended) { is_attended_ = is_attended; }
     [[nodiscard]] bool is_attended() const { return is_attended_; }
+    /// What its MLflow run says of that: RUNNING, or SCHEDULED while nobody works on it.
+    void set_shown_attended(bool is_shown) { is_shown_attended_ = is_shown; }
+    [[nodiscard]] bool is_shown_attended() const { return is_shown_attended_; }
     /// A client or an agent has said something of it.
     void note_activity(std::int64_t now_ms) { last_activity_ms_ = now_ms; }
     /// 0: nobody has, since the registry was opened.
@@ -318,6 +337,10 @@ public:
     /// the caller cancels what waits and runs.
     bool stop_if_failing();
 
+    /// True once after the first success, which makes that the failures before it use up no budget:
+    /// the caller writes the study.
+    [[nodiscard]] bool take_excused() { return std::exchange(has_excused_, false); }
+
     /// For a study that runs again after a rest: failures before the first success use up no budget
     /// (nor does what stop_if_failing() had cancelled), and their points are queued again. The
     /// queued trials. Nothing where stop_after_failures is 0. Cost: O(trials), and a suggestion
@@ -360,7 +383,7 @@ public:
     bool warm_up(std::size_t trials_max);
 
 private:
-    void roll_back(Trial& trial, std::string_view metric, const Objective::Row& row);
+    void roll_back(Trial& trial, std::string_view metric, const Objective::Row& row, int attempt);
     [[nodiscard]] bool is_space_used();
     [[nodiscard]] bool is_out_of_time(std::int64_t now_ms) const;
     [[nodiscard]] std::vector<double> running_costs(std::int64_t now_ms) const;
@@ -369,6 +392,12 @@ private:
     BudgetWatch& watch();
     FailureWatch& failures();
     [[nodiscard]] bool is_excused(const Trial& trial) const;
+    [[nodiscard]] std::size_t success_count() const {
+        return count(TrialState::kComplete) + count(TrialState::kPruned);
+    }
+    [[nodiscard]] std::int64_t last_failure() const;
+    void excuse_before_success();
+    void note_start(std::int64_t start_ms);
     [[nodiscard]] bool has_used_trials() const {
         return config_.budget.trials && trials_.size() - excused_count_ >= *config_.budget.trials;
     }
@@ -396,6 +425,7 @@ private:
     std::optional<Registration> registration_;
     std::vector<StudyEpoch> earlier_;
     std::int64_t started_ms_ = 0;
+    std::int64_t last_end_ms_ = 0;
     std::int64_t version_ = 0;
     std::int64_t log_position_ = 0;
     std::deque<Trial> trials_;  // addresses are stable
@@ -426,8 +456,10 @@ private:
     PeakMemory gpu_memory_;
     std::vector<ExcusedEnds> excused_;
     std::size_t excused_count_ = 0;
+    bool has_excused_ = false;  // since it was last asked
     bool is_experiment_deleted_ = false;
     bool is_attended_ = true;
+    bool is_shown_attended_ = true;
     std::int64_t last_activity_ms_ = 0;
     PrunerFeed pruner_;
 };

@@ -1,4 +1,11 @@
 // Study: what ends it, and trials that need not run.
+//
+// Paid costs and the streak without progress are kept by BudgetWatch as trials end; after a restart
+// or a changed budget it is built again from the trials, in the order in which they ended, so it is
+// the same as if nothing had happened. Running trials count with what they have cost so far when
+// the question is whether the budget is used up, and with what they are expected to cost when it is
+// whether one more may start. With a budget of cost trials start one at a time, since each start
+// changes that answer.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,9 @@
-// Study: states, and going on with another configuration.
+// Study: its states, and resuming with another configuration.
+//
+// What is derived from the configuration (sampler, pruner, budget watch) is dropped on a change and
+// built again from the trials when it is next needed. An extended space starts a new epoch: the
+// record of a trial names the epoch it was suggested in, so a replay asks the sampler of that time,
+// and a trial that is read back is carried over into today's space epoch by epoch.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -58,29 +63,34 @@ void Study::reconfigure(StudyConfig config) {
                     !trials_.empty() && !config_.pruner.is_none());
 }
 
-Result<void> Study::extend(StudyConfig config) {
-    std::vector<Point> points;
-    std::vector<Point> fixed;
-    for (const Trial& trial : trials_) {
-        const auto misfit = [&](const Error& error) {
-            return Error{Code::kResourceConflict,
-                         "trial " + std::to_string(trial.number) +
-                             " does not fit the new space: " + error.message};
-        };
-        Result<Point> point = carry_over(config_.space, trial.point, config.space);
-        if (!point) return misfit(point.error());
-        const Result<void> kept = check_kept(config_.space, trial.point, config.space, *point);
-        if (!kept) return misfit(kept.error());
-        points.push_back(std::move(*point));
-        fixed.push_back(trial.fixed.empty()
-                            ? Point()
-                            : config.space.point_from_json(config_.space.to_json(trial.fixed))
-                                  .value_or(config.space.empty_point()));
-    }
+Result<void> Study::extend_trial(const Point& point, const Point& fixed, const Space& to,
+                                 Extension& extension) {
+    const Space& from = extension.from;
+    const auto misfit = [&](const Error& error) {
+        return Error{Code::kResourceConflict, "trial " + std::to_string(extension.points.size()) +
+                                                  " does not fit the new space: " + error.message};
+    };
+    Result<Point> carried = carry_over(from, point, to);
+    if (!carried) return misfit(carried.error());
+    const Result<void> kept = check_kept(from, point, to, *carried);
+    if (!kept) return misfit(kept.error());
+    extension.points.push_back(std::move(*carried));
+    extension.fixed.push_back(
+        fixed.empty() ? Point()
+                      : to.point_from_json(from.to_json(fixed)).value_or(to.empty_point()));
+    return {};
+}
+
+Result<void> Study::extend(StudyConfig config, Extension begun) {
+    if (begun.from != config_.space || begun.points.size() > trials_.size())
+        begun = {.from = config_.space};
+    for (std::size_t number = begun.points.size(); number < trials_.size(); ++number)
+        TUNE_TRY_VOID(
+            extend_trial(trials_[number].point, trials_[number].fixed, config.space, begun));
     reconfigure(std::move(config));
     for (Trial& trial : trials_) {
-        trial.point = std::move(points[trial.number]);
-        trial.fixed = std::move(fixed[trial.number]);
+        trial.point = std::move(begun.points[trial.number]);
+        trial.fixed = std::move(begun.fixed[trial.number]);
         trial.epoch = static_cast<int>(earlier_.size());
     }
     return {};

@@ -36,14 +36,47 @@ bool Study::stop_if_failing() {
     return true;
 }
 
+/// Where the last failure that counts ended; 0: none does.
+std::int64_t Study::last_failure() const {
+    std::int64_t last = 0;
+    for (const Trial& trial : trials_)
+        if (trial.state == TrialState::kFailed && !is_excused(trial))
+            last = std::max(last, trial.ended_at);
+    return last;
+}
+
+/// At the first success. Their points are not tried again: nobody says that anything was mended.
+void Study::excuse_before_success() {
+    const bool is_stopped = !excused_.empty() && excused_.back().until == 0;
+    if (is_stopped || config_.stop_after_failures == 0 || success_count() != 1) return;
+    const std::int64_t last = last_failure();
+    if (last == 0) return;
+    excused_.push_back({.stopped_at = last, .until = last});
+    excused_count_ = 0;
+    started_ms_ = 0;
+    for (const Trial& trial : trials_) {
+        if (is_excused(trial))
+            ++excused_count_;
+        else
+            note_start(trial.start_ms);
+    }
+    watch_.reset();
+    has_excused_ = true;
+}
+
+void Study::note_start(std::int64_t start_ms) {
+    const bool is_first = started_ms_ == 0 || start_ms < started_ms_;
+    if (start_ms != 0 && is_first) started_ms_ = start_ms;
+}
+
 std::vector<Trial*> Study::excuse_failures(std::int64_t now_ms) {
     std::vector<Trial*> again;
-    const bool has_success = count(TrialState::kComplete) > 0 || count(TrialState::kPruned) > 0;
+    const bool has_success = success_count() > 0;
     if (!excused_.empty() && excused_.back().until == 0) {
         excused_.back().until = log_position_;
     } else {
         if (has_success || config_.stop_after_failures == 0) return again;
-        if (count(TrialState::kFailed) == 0) return again;
+        if (last_failure() == 0) return again;
         excused_.push_back({.stopped_at = log_position_, .until = log_position_});
     }
     std::vector<Point> points;

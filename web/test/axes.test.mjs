@@ -4,7 +4,6 @@ import { load } from "./load.mjs";
 
 const axes = await load("data/study/axes.ts");
 const { brushed, fitScale, linearTicks, logTicks, paramAxis, position, readBrush, ticks, valueAt, writeBrush } = axes;
-const { importances } = await load("data/study/importance.ts");
 
 test("ticks are round and inside", () => {
     assert.deepEqual(linearTicks(0, 1, 5), [0, 0.2, 0.4, 0.6, 0.8, 1]);
@@ -70,19 +69,4 @@ test("brushes in the address", () => {
     const brush = { axis: "a:b", low: 0.25, high: 0.75 };
     assert.deepEqual(readBrush(writeBrush(brush)), brush);
     for (const text of ["", "a", "a:1:0", "a:x:y", "a:1"]) assert.equal(readBrush(text), undefined);
-});
-
-test("importance finds the parameter that matters", () => {
-    const random = (seed) => () => ((seed = (seed * 1664525 + 1013904223) >>> 0) / 2 ** 32);
-    const draw = random(7);
-    const some = Array.from({ length: 200 }, (_, i) => {
-        const params = { good: draw(), noise: draw(), flag: draw() < 0.5 ? "on" : "off" };
-        return trial(i, params, (params.good - 0.3) ** 2 + 0.001 * draw());
-    });
-    const all = [paramAxis("good", { float: [0, 1] }, some), paramAxis("noise", { float: [0, 1] }, some), paramAxis("flag", { choice: ["on", "off"] }, some)];
-    const ranking = importances(some, all, "min");
-    assert.equal(ranking[0].name, "good");
-    assert.ok(ranking[0].share > 0.7, JSON.stringify(ranking));
-    assert.ok(Math.abs(ranking.reduce((sum, entry) => sum + entry.share, 0) - 1) < 1e-9);
-    assert.deepEqual(importances(some.slice(0, 5), all, "min"), []);
 });

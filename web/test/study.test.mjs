@@ -78,6 +78,17 @@ test("a lineage goes back to the trial that started from nothing", () => {
     assert.deepEqual(running.origin, { parent: 3, member: 1, from: 10, to: 15 }, "an update that does not mention it keeps it");
 });
 
+test("the clock of a study on which nobody works stands still", () => {
+    const trials = [{ state: "complete", start: 100, end: 250 }, { state: "running", start: 200, end: 0 }];
+    const at = (more, rows = trials) => study.elapsed({ state: "running", ...more }, rows, 1000);
+    assert.equal(at({ status: "running" }), 900);
+    assert.equal(at({ state: "paused" }), 900, "what runs goes on");
+    assert.equal(at({ state: "paused" }, trials.slice(0, 1)), 150);
+    assert.equal(at({ status: "interrupted" }), 150);
+    assert.equal(at({ status: "deleted" }), 150);
+    assert.ok(Number.isNaN(at({ status: "waiting" }, [])));
+});
+
 test("a study that came to its end without one good trial says so", () => {
     const at = (state, counts) => study.shownState({ state, counts });
     assert.equal(at("completed", { failed: 3 }), "all failed");
@@ -88,7 +99,8 @@ test("a study that came to its end without one good trial says so", () => {
     assert.equal(at("running", { failed: 3 }), "running");
     assert.equal(study.shownState({ state: "completed" }), "completed");
     assert.equal(study.shownState({ state: "running", status: "interrupted", counts: { running: 0 } }), "interrupted");
-    assert.equal(study.shownState({ state: "running", status: "interrupted", counts: { running: 1 } }), "running", "somebody took one since");
+    assert.equal(study.shownState({ state: "running", status: "interrupted", counts: { running: 1 } }), "interrupted", "its client is silent");
+    assert.equal(study.shownState({ state: "running", status: "waiting", counts: { running: 1 } }), "running", "somebody took one since");
     assert.equal(study.shownState({ state: "paused", status: "deleted" }), "deleted");
 });
 

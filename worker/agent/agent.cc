@@ -182,7 +182,7 @@ LinkEvents Agent::Impl::link_events() {
     events.leased = [this](std::vector<tuner::Lease> leases) {
         loop_->post([this, leases = std::move(leases)]() mutable {
             std::vector<tuner::AttemptId> ids;
-            for (const tuner::Lease& lease : leases) ids.push_back({lease.run_id, lease.attempt});
+            for (const tuner::Lease& lease : leases) ids.push_back(lease.id());
             // Once stopping, what was leased meanwhile is left to the server: our farewell tells
             // it.
             if (!applied_stop_ || *applied_stop_ == StopMode::kDrain)

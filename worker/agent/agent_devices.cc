@@ -1,4 +1,9 @@
 // What the agent has to hand out: found at the start, and taken out of use when it fails.
+//
+// GPUs that trials of an earlier agent still hold are adopted, not given out again. A lock per GPU
+// and core keeps two agents of a machine from using the same one. A GPU that reports a fault is
+// excluded by its UUID and the agent registers again, so that the server leases nothing more for
+// it; if the machine as a whole is unusable, what runs may end and the agent stays up to say why.
 
 #include <algorithm>
 #include <cstdlib>
@@ -106,13 +111,14 @@ void Agent::Impl::exclude(const std::string& uuid, const std::string& reason) {
 /// What runs goes on to its end; the agent stays, so that somebody sees why.
 void Agent::Impl::exclude_machine(const std::string& reason) {
     log_error("this machine takes no more trials: " + reason);
+    const std::string excluded = "this machine: " + reason;
     int slots = 0;
     {
         const std::lock_guard lock(mutex_);
-        status_.excluded.push_back("this machine: " + reason);
+        status_.excluded.push_back(excluded);
         slots = std::exchange(status_.slots, 0);
     }
-    server_client_->set_gpus(devices_->gpus(), slots);
+    server_client_->set_gpus(devices_->gpus(), slots, excluded);
     publish();
 }
 
@@ -120,14 +126,15 @@ void Agent::Impl::exclude_machine(const std::string& reason) {
 void Agent::Impl::exclude_gpu(const std::string& uuid, const std::string& fault) {
     log_error("the GPU " + uuid + " is not used any more: " + fault);
     devices_->exclude(uuid);
+    const std::string excluded = uuid + ": " + fault;
     int fewer_slots = 0;
     {
         const std::lock_guard lock(mutex_);
-        status_.excluded.push_back(uuid + ": " + fault);
+        status_.excluded.push_back(excluded);
         if (slots_follow_gpus_) fewer_slots = std::min(1, status_.slots);
         status_.slots -= fewer_slots;
     }
-    server_client_->set_gpus(devices_->gpus(), fewer_slots);
+    server_client_->set_gpus(devices_->gpus(), fewer_slots, excluded);
     attempts_->on_gpu_fault(uuid, fault);
     publish();
 }

@@ -94,8 +94,10 @@ std::string agent_script(const Launch& launch, const ScriptParts& parts) {
     add_number(words, "--slots", agents.slots);
     add_number(words, "--cpus", agents.cpus);
     if (agents.gpus == 0) words.emplace_back("--no-gpus");
+    if (parts.shares_gpus) add_number(words, "--gpus", agents.gpus);
     script += limits_of(agents, parts.program_word);
     script += "exec " + parts.program_word + " " + shell_line(words) +
+              (parts.address_word.empty() ? "" : " --address " + parts.address_word) +
               " --state \"$state/$name\" --checkpoints \"$state/checkpoints\" $limits\n";
     return script;
 }

@@ -25,6 +25,9 @@ struct ScriptParts {
     std::string name_word = {};     ///< of this agent's own folder below it; unique, also after a
                                     ///< requeue: an agent that comes up twice is two agents
     std::string token_file_word = {};  ///< empty: no token
+    std::string address_word = {};     ///< where other machines reach this one; empty: the agent
+                                       ///< finds it by itself
+    bool shares_gpus = false;  ///< the engine masks no GPUs: the agent takes as many as it is given
 };
 
 /// The script without its first line (#!); it ends in `exec tune agent ...`.

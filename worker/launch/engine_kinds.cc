@@ -1,4 +1,7 @@
-// The registry of engines, and what all of them share.
+// The registry of engines (Slurm, Kubernetes, ssh, scripts), and what all of them share: reading
+// settings with the study file's errors, names that every engine accepts (lower case, digits,
+// single hyphens, at most 30), and the refusal of a server address that agents elsewhere cannot
+// reach.
 
 #include <algorithm>
 #include <array>
@@ -6,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/crypto/digest.h"
+#include "base/text/counted.h"
+#include "base/system/address.h"
 #include "base/text/hex.h"
+#include "base/text/uri.h"
 #include "tuner/options/fields.h"
 #include "tuner/options/option_table.h"
 #include "tuner/space/error_text.h"
@@ -94,7 +100,7 @@ Result<AgentSettings> read_agent_settings(const Json& settings, const std::strin
         return tuner::error_at({}, path + ".nodes",
                                "a gang of " + std::to_string(agents.nodes) +
                                    " agents does not fit the bound of " +
-                                   std::to_string(agents.agents) + " agents; raise 'agents'");
+                                   counted(agents.agents, "agent") + "; raise 'agents'");
     return agents;
 }
 
@@ -114,10 +120,8 @@ std::string group_name(std::string_view study, std::string_view where) {
 }
 
 bool is_loopback_url(const std::string& url) {
-    const std::size_t begin = url.find("://");
-    if (begin == std::string::npos) return false;
-    const std::string host = url.substr(begin + 3);
-    return host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("[::1]");
+    const UriParts parts = split_uri(url);
+    return is_loopback(split_authority(parts.authority).host);
 }
 
 Error unreachable_server(const std::string& url, const std::string& hosts) {

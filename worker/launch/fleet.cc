@@ -1,6 +1,7 @@
 // The state of the fleet is the engine's list. Two rules keep it calm: running agents are never
 // ended for want of work while trials are left (they end by themselves when idle), and agents that
-// fail at once are started three times, not for ever.
+// fail at once are started three times, not for ever. What was asked to end is not asked again: an
+// agent that gets the same signal once a look could take it for more urgency each time.
 
 #include "worker/launch/fleet.h"
 
@@ -15,12 +16,13 @@ namespace {
 /// Starts in a row that failed before the launcher gives up.
 constexpr int kFailuresMax = 3;
 
-std::vector<AgentJob> alive_of(const std::vector<AgentJob>& jobs) {
-    std::vector<AgentJob> alive;
-    for (const AgentJob& job : jobs)
-        if (job.state == AgentJob::State::kPending || job.state == AgentJob::State::kRunning)
-            alive.push_back(job);
-    return alive;
+bool is_alive(const AgentJob& job) {
+    return job.state == AgentJob::State::kPending || job.state == AgentJob::State::kRunning;
+}
+
+/// What waited when it was asked to end and runs now is asked again.
+std::string key_of(const AgentJob& job) {
+    return std::string(state_name(job.state)) + " " + job.id + " " + job.incarnation;
 }
 
 int agents_in(const std::vector<AgentJob>& jobs, AgentJob::State state) {
@@ -80,19 +82,44 @@ void Fleet::count_failures(const std::vector<AgentJob>& jobs, std::int64_t done)
     is_first_look_ = false;
 }
 
+std::vector<AgentJob> Fleet::alive_of(const std::vector<AgentJob>& jobs) {
+    std::vector<AgentJob> alive;
+    std::map<std::string, StopKind> still_asked;
+    for (const AgentJob& job : jobs) {
+        if (!is_alive(job)) continue;
+        alive.push_back(job);
+        if (const auto asked = asked_to_end_.find(key_of(job)); asked != asked_to_end_.end())
+            still_asked.insert(*asked);
+    }
+    asked_to_end_ = std::move(still_asked);
+    return alive;
+}
+
+Result<void> Fleet::ask_to_end(const std::vector<AgentJob>& jobs, StopKind kind) {
+    std::vector<AgentJob> fresh;
+    for (const AgentJob& job : jobs) {
+        const auto asked = asked_to_end_.find(key_of(job));
+        if (asked == asked_to_end_.end() || asked->second != kind) fresh.push_back(job);
+    }
+    if (fresh.empty()) return {};
+    TUNE_TRY_VOID(engine_->stop(fresh, kind));
+    for (const AgentJob& job : fresh) asked_to_end_[key_of(job)] = kind;
+    return {};
+}
+
 Result<void> Fleet::balance(const std::vector<AgentJob>& alive, int wanted) {
     int agents = 0;
     for (const AgentJob& job : alive) agents += job.agents;
     const int missing = (wanted - agents) / settings_.nodes;
     if (missing > 0) return given_up_.empty() ? engine_->start(missing) : Result<void>();
-    if (wanted == 0 && !alive.empty()) return engine_->stop(alive, StopKind::kStop);
+    if (wanted == 0 && !alive.empty()) return ask_to_end(alive, StopKind::kStop);
     std::vector<AgentJob> excess;
     for (auto job = alive.rbegin(); job != alive.rend() && agents > wanted; ++job) {
         if (job->state != AgentJob::State::kPending || job->is_unreachable) continue;
         agents -= job->agents;
         if (agents >= wanted) excess.push_back(*job);
     }
-    return excess.empty() ? Result<void>() : engine_->stop(excess, StopKind::kStop);
+    return ask_to_end(excess, StopKind::kStop);
 }
 
 FleetView Fleet::step(std::int64_t trials, std::int64_t done) {
@@ -123,7 +150,7 @@ bool Fleet::end(StopKind kind) {
         engine_->clear();
         return true;
     }
-    static_cast<void>(engine_->stop(alive, kind));
+    static_cast<void>(ask_to_end(alive, kind));
     return false;
 }
 

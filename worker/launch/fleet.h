@@ -4,6 +4,7 @@
 // made anew at any time, also by another process.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,10 +47,15 @@ public:
 private:
     void count_failures(const std::vector<AgentJob>& jobs, std::int64_t done);
     [[nodiscard]] Result<void> balance(const std::vector<AgentJob>& alive, int wanted);
+    /// Those that wait or run. Forgets who was asked to end and has ended.
+    [[nodiscard]] std::vector<AgentJob> alive_of(const std::vector<AgentJob>& jobs);
+    /// Those of them that were not asked in this way before.
+    [[nodiscard]] Result<void> ask_to_end(const std::vector<AgentJob>& jobs, StopKind kind);
 
     std::unique_ptr<Engine> engine_;
     AgentSettings settings_;
     std::set<std::string> known_failed_;
+    std::map<std::string, StopKind> asked_to_end_;  // by state, id and incarnation
     bool is_first_look_ = true;
     std::int64_t done_ = 0;
     int failed_in_a_row_ = 0;

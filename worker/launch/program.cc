@@ -49,8 +49,13 @@ std::vector<std::string> variables_of(const ProgramCall& call) {
         return std::any_of(call.environment.begin(), call.environment.end(),
                            [&](const auto& one) { return variable.starts_with(one.first + "="); });
     };
+    const auto is_removed = [&call](std::string_view variable) {
+        return std::any_of(call.removed.begin(), call.removed.end(), [&](const std::string& name) {
+            return variable.starts_with(name + "=");
+        });
+    };
     for (char** variable = environ; *variable != nullptr; ++variable)
-        if (!is_named(*variable)) variables.emplace_back(*variable);
+        if (!is_named(*variable) && !is_removed(*variable)) variables.emplace_back(*variable);
     for (const auto& [name, value] : call.environment) variables.push_back(name + "=" + value);
     return variables;
 }

@@ -319,22 +319,31 @@ Result<void> check_probabilities(const Inputs& inputs, const loader::Batch& batc
     });
 }
 
+void keep_bytes(const loader::Column& column, std::size_t size, Samples& samples) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(column.data);
+    samples.bytes.assign(bytes, bytes + size);
+}
+
 Result<void> read_tokens(const Inputs& inputs, const loader::Batch& batch, Samples& samples) {
     const loader::Column& column = column_of(batch, inputs.columns.front().name);
     const auto row = static_cast<std::size_t>(inputs.row_elements());
-    samples.tokens.resize(batch.count * row);
+    const std::size_t count = batch.count * row;
+    if (!inputs.keeps_bytes) samples.tokens.resize(count);
     const auto limit = static_cast<std::uint64_t>(inputs.vocabulary);
     return with_type(column.info->dtype, [&]<class T>(const T*) -> Result<void> {
         const T* in = reinterpret_cast<const T*>(column.data);
-        for (std::size_t i = 0; i < samples.tokens.size(); ++i) {
+        for (std::size_t i = 0; i < count; ++i) {
+            std::int64_t token = 0;
             if constexpr (std::is_integral_v<T>)  // choose_inputs() takes nothing else
-                samples.tokens[i] = static_cast<std::int64_t>(in[i]);
-            if (static_cast<std::uint64_t>(samples.tokens[i]) >= limit)
+                token = static_cast<std::int64_t>(in[i]);
+            if (static_cast<std::uint64_t>(token) >= limit)
                 return wrong("sample " + std::to_string(batch.sample_ids[i / row]) + ": token " +
-                             std::to_string(samples.tokens[i]) + " in column '" +
-                             inputs.columns.front().name + "' is not one of 0 to " +
-                             std::to_string(limit - 1) + "; --vocabulary N sets their number");
+                             std::to_string(token) + " in column '" + inputs.columns.front().name +
+                             "' is not one of 0 to " + std::to_string(limit - 1) +
+                             "; --vocabulary N sets their number");
+            if (!inputs.keeps_bytes) samples.tokens[i] = token;
         }
+        if (inputs.keeps_bytes) keep_bytes(column, count * sizeof(T), samples);
         return {};
     });
 }
@@ -425,6 +434,18 @@ Result<Inputs> choose_inputs(const TrainConfig& config, const std::vector<Column
     return inputs;
 }
 
+void keep_stored(const std::vector<ColumnInfo>& train, const std::vector<ColumnInfo>& val,
+                 Inputs& inputs) {
+    if (inputs.columns.size() != 1) return;
+    const ColumnInfo* first = find(train, inputs.columns.front().name);
+    const ColumnInfo* second = find(val, inputs.columns.front().name);
+    if (first == nullptr || second == nullptr || first->dtype != second->dtype) return;
+    // LibTorch has few operations for the larger unsigned types, but it converts them.
+    inputs.keeps_bytes =
+        inputs.is_tokens() ? is_integer(first->dtype) : first->dtype == Dtype::kUint8;
+    inputs.stored = first->dtype;
+}
+
 namespace {
 
 /// What one look at the data finds out.
@@ -498,9 +519,7 @@ Result<void> read_samples(const Inputs& inputs, const loader::Batch& batch, Samp
     if (inputs.is_tokens()) {
         TUNE_TRY_VOID(read_tokens(inputs, batch, samples));
     } else if (inputs.keeps_bytes) {
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(
-            column_of(batch, inputs.columns.front().name).data);
-        samples.bytes.assign(bytes, bytes + batch.count * row);
+        keep_bytes(column_of(batch, inputs.columns.front().name), batch.count * row, samples);
     } else {
         samples.features.resize(batch.count * row);
         for (const InputColumn& column : inputs.columns)

@@ -39,9 +39,11 @@ struct Inputs {
     double label_mean = 0.0;          ///< values only
     double label_scale = 1.0;
     std::int64_t vocabulary = 0;  ///< above 0: features are tokens below this
-    /// Features of one uint8 column stay bytes in Samples, for a device that standardises them
-    /// itself; not part of a checkpoint.
+    /// Samples hold features as they are stored, for a device that makes numbers of them itself:
+    /// one uint8 column, standardised there, or tokens in their own width. Not part of a
+    /// checkpoint; see keep_stored().
     bool keeps_bytes = false;
+    loader::Dtype stored = loader::Dtype::kUint8;  ///< of those
 
     [[nodiscard]] std::int64_t row_elements() const;
     [[nodiscard]] bool is_classification() const { return classes > 0; }
@@ -68,6 +70,11 @@ struct Inputs {
 /// kInvalidParameterValue that lists the columns.
 [[nodiscard]] Result<Inputs> choose_inputs(const TrainConfig& config,
                                            const std::vector<loader::ColumnInfo>& columns);
+
+/// Sets keeps_bytes where both splits hold the features in one column of a type that a device reads
+/// as it is: less to copy there, and less to do for the host.
+void keep_stored(const std::vector<loader::ColumnInfo>& train,
+                 const std::vector<loader::ColumnInfo>& val, Inputs& inputs);
 
 /// Reads up to kMeasuredSamplesMax samples of `dataset` (columns of `inputs`, from the beginning of
 /// an epoch) and fills in means, scales and the numbers of classes and tokens. Errors: those of the
@@ -97,8 +104,8 @@ using CacheLineVector = std::vector<T, CacheLineAllocator<T>>;
 struct Samples {
     std::int64_t count = 0;
     CacheLineVector<float> features = {};        ///< [count, row_elements], row-major; or
-    CacheLineVector<std::uint8_t> bytes = {};    ///< the same as stored; or
-    CacheLineVector<std::int64_t> tokens = {};   ///< the same, each in [0, vocabulary)
+    CacheLineVector<std::uint8_t> bytes = {};    ///< the same as stored, numbers or tokens; or
+    CacheLineVector<std::int64_t> tokens = {};   ///< each in [0, vocabulary)
     CacheLineVector<std::int64_t> classes = {};  ///< [count]
     CacheLineVector<float> values = {};          ///< [count], standardised
     /// Of the step's batch, where several ranks train; alone, all of it.

@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "worker/train/collective/gradients.h"
+#include "worker/train/device/device.h"
 #include "worker/train/models/start_from.h"
 #include "worker/train/training.h"
 
@@ -54,6 +55,8 @@ auto guarded(F f) -> decltype(f()) {
         return Error{Code::kInternalError, "LibTorch: " + first_line(text)};
     } catch (const std::bad_alloc&) {
         return out_of_memory("");
+    } catch (const RankLost& lost) {
+        return lost.error();
     } catch (const std::exception& error) {
         return Error{Code::kInternalError, std::string("LibTorch: ") + error.what()};
     }
@@ -66,6 +69,23 @@ void set_threads(std::int64_t threads) {
         return true;
     }();
     static_cast<void>(once);
+}
+
+/// For the whole process, so a choice is never taken back: others may train beside this run.
+void choose_kernels(const TrainConfig& config, const Device* device) {
+    at::Context& context = at::globalContext();
+    if (config.deterministic) {
+        context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+        context.setDeterministicCuDNN(true);
+        context.setBenchmarkCuDNN(false);
+    }
+    if (device == nullptr || device->torch_device().is_cpu()) return;
+    // Shapes hardly change, so trying each convolution's algorithms once pays.
+    if (!context.deterministicAlgorithms()) context.setBenchmarkCuDNN(true);
+    if (config.precision == Precision::kTf32) {
+        context.setAllowTF32CuBLAS(true);
+        context.setAllowTF32CuDNN(true);
+    }
 }
 
 const char* dtype_name(const at::Tensor& tensor) {
@@ -117,7 +137,7 @@ public:
         const StepOptions options{
             .lr = lr,
             .parts = parts_,
-            .weight = samples.share.weight(),
+            .share = samples.share,
             .measures_noise = config_.noise_every > 0 && (step + 1) % config_.noise_every == 0};
         TUNE_TRY(loss, training_->step(training_->view(samples),
                                        {.training = true,
@@ -140,9 +160,7 @@ public:
                 sample.small_square += static_cast<double>(noise.parts[i].item<float>());
                 sample.big_batch += static_cast<double>(noise.part_rows[i]);
             }
-            const auto count = static_cast<double>(noise.parts.size());
-            sample.small_square /= count;
-            sample.small_batch = sample.big_batch / count;
+            sample.parts = static_cast<std::int64_t>(noise.parts.size());
             sample.big_square = static_cast<double>(noise.whole.item<float>());
             samples.push_back(sample);
         }
@@ -151,8 +169,14 @@ public:
 
     [[nodiscard]] std::int64_t parts() const { return parts_; }
     void set_parts(std::int64_t parts) { parts_ = parts; }
-    void keep_parts() { keeps_parts_ = true; }
-    [[nodiscard]] bool keeps_parts() const { return keeps_parts_; }
+    /// Into how many parts a batch is cut that nothing is learnt from.
+    [[nodiscard]] std::int64_t evaluation_parts() const {
+        return std::max(parts_, evaluation_parts_);
+    }
+    /// Where the ranks' parts must be the same ones, those of evaluations are each rank's own.
+    void cut_evaluations(std::int64_t parts) {
+        (training_->forward_is_shared() ? evaluation_parts_ : parts_) = parts;
+    }
     [[nodiscard]] const TrainConfig& config() const { return config_; }
 
     std::vector<float> take_losses() {
@@ -176,7 +200,8 @@ public:
     void evaluate(const Samples& samples, Evaluation& sums) const {
         const at::NoGradGuard no_grad;
         const BatchTensors whole = training_->placed(training_->view(samples));
-        const std::int64_t rows_of_part = (whole.rows + parts_ - 1) / parts_;
+        const std::int64_t parts = evaluation_parts();
+        const std::int64_t rows_of_part = (whole.rows + parts - 1) / parts;
         for (std::int64_t first = 0; first < whole.rows; first += rows_of_part)
             evaluate_part(rows_of_part >= whole.rows
                               ? whole
@@ -251,7 +276,7 @@ private:
     const std::uint64_t seed_;
     std::unique_ptr<Training> training_;
     std::int64_t parts_;
-    bool keeps_parts_ = false;  ///< also when memory runs out
+    std::int64_t evaluation_parts_ = 1;
     std::vector<NoiseTensors> noise_;
     bool wants_correct_ = true;       ///< counting over a vocabulary takes time
     std::vector<at::Tensor> losses_;  ///< of steps that nobody has asked about yet
@@ -265,9 +290,7 @@ Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const 
                                                Collective* collective, Device* device) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
-        // For the whole process, so never off again: others may train beside this run.
-        if (config.deterministic)
-            at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+        choose_kernels(config, device);
         TUNE_TRY(training, Training::make(config, inputs, device));
         if (collective != nullptr && collective->size() > 1) {
             std::vector<std::string> names;
@@ -275,11 +298,11 @@ Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const 
                 names.push_back(each.name);
             TUNE_TRY(shared, make_gradients(*collective, training->leaves(), names));
             training->set_backward(std::move(shared));
+            TUNE_TRY(sums, make_rank_sums(*collective));
+            training->set_rank_sums(std::move(sums));
         }
-        auto impl = std::make_unique<Impl>(config, std::move(training));
-        // Ranks that wait for one that starts its step anew would not meet it again.
-        if (collective != nullptr && collective->size() > 1) impl->keep_parts();
-        return std::unique_ptr<Learner>(new Learner(std::move(impl)));
+        return std::unique_ptr<Learner>(
+            new Learner(std::make_unique<Impl>(config, std::move(training))));
     });
 }
 
@@ -293,10 +316,12 @@ Result<void> Learner::train_later(const Samples& samples, std::int64_t step, dou
     while (true) {
         Result<void> done =
             guarded([&]() -> Result<void> { return impl_->train(samples, step, lr); });
-        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+        if (done || done.error().code != Code::kResourceExhausted) return done;
+        const bool can_be_done_again = impl_->training().backward().start_anew();
+        // Ranks that wait in a layer for one that starts its step anew would not meet it again.
+        if (!can_be_done_again || impl_->training().forward_is_shared() ||
             impl_->parts() >= samples.count)
             return done;
-        impl_->training().backward().measure_parts(false);  // forgets the parts of this try
         impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
     }
 }
@@ -343,10 +368,10 @@ Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
             return {};
         });
         if (done) sums = own;
-        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
-            impl_->parts() >= samples.count)
+        if (done || done.error().code != Code::kResourceExhausted ||
+            impl_->evaluation_parts() >= samples.count)
             return done;
-        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+        impl_->cut_evaluations(std::min(2 * impl_->evaluation_parts(), samples.count));
     }
 }
 
@@ -367,8 +392,13 @@ std::vector<TensorBytes> Learner::state() const {
 Result<void> Learner::load_state(const Safetensors& file) {
     for (const NamedTensor& each : impl_->model_state("model."))
         TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
-    for (const NamedTensor& each : impl_->optimizer_state())
+    for (const NamedTensor& each : impl_->optimizer_state()) {
+        // Older checkpoints do not have them.
+        if (each.name == std::string("optimizer.") + kSkippedSteps &&
+            file.find(each.name) == nullptr)
+            continue;
         TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
+    }
     return {};
 }
 

@@ -1,4 +1,9 @@
-// tune-trainer: one training run as a process of its own.
+// tune-trainer: one training run, a pool of runs, or the self-check, as a process of its own.
+//
+// Values come from the parameter table's defaults, then the agent's environment, then --config,
+// then flags, each over the one before. --batch_size is taken for --batch-size, since trials pass
+// the names of parameters as they stand in the study. SIGTERM asks for a checkpoint and an end with
+// its own exit code, so that the agent can tell a preempted trial from a failed one.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,6 +23,7 @@
 #include "worker/train/exit_code.h"
 #include "worker/train/pool/serve.h"
 #include "worker/train/selfcheck/selfcheck.h"
+#include "worker/train/step/batch_probe.h"
 #include "worker/train/trainer.h"
 
 namespace {
@@ -38,13 +44,13 @@ Examples:
   tune run -m val_accuracy:max lr=1e-4..1e-1:log -- tune-trainer train --data=digits {args}
 
 Metrics: for each epoch a line on stdout, tune: {"train_loss": ..., "val_loss": ..., "step": EPOCH}.
-Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command goes
-on from there.
+Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command
+resumes from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 
 /// Of a trial that an agent runs: its lines become metrics of its run.
-constexpr double kFiguresEveryS = 10.0;
+constexpr double kStatsEveryS = 10.0;
 
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
@@ -81,7 +87,8 @@ Result<void> set_from_environment(TrainConfig& config) {
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
     config.model_dir = std::string(variable("TUNE_MODEL_DIR"));
-    if (!variable("MLFLOW_RUN_ID").empty()) config.figures_every = kFiguresEveryS;
+    config.profile_request = std::string(variable("TUNE_PROFILE_REQUEST"));
+    if (!variable("MLFLOW_RUN_ID").empty()) config.stats_every = kStatsEveryS;
     if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
         config.profile_dir = std::string(folder) + "/profile";
     if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
@@ -143,6 +150,9 @@ Result<TrainConfig> configure(const Flags& flags) {
 int run(const Flags& flags) {
     auto config = configure(flags);
     if (!config) return report(config.error());
+    // cuBLAS reads it when its first handle is made, and LibTorch's deterministic mode insists.
+    if (config->deterministic)
+        setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // NOLINT: one thread so far
     handle_signals();
     const auto outcome = tune::train::train(*config, /*metrics_fd=*/1, stop_requested);
     if (!outcome) return report(outcome.error());
@@ -216,7 +226,7 @@ Result<void> read_defaults(const std::vector<std::string>& arguments,
         TUNE_TRY_VOID(tune::train::set_parameter(scratch, name, value));
     }
     const char* size = std::getenv("TUNE_POOL_SIZE");  // NOLINT(concurrency-mt-unsafe)
-    if (size != nullptr) options.figures_every = kFiguresEveryS;
+    if (size != nullptr) options.stats_every = kStatsEveryS;
     if (options.parallel == 0 && size != nullptr)
         options.parallel = std::clamp(std::atoi(size), 0, 1024);
     return {};
@@ -250,6 +260,7 @@ int parse_and_run(int argc, char** argv) {
     std::string shared_device;
     TrainConfig scratch;
     const CLI::App* pool = add_pool(app, pool_options, shared_device);
+    const CLI::App* probe = app.add_subcommand(tune::train::kProbeCommand, "")->group("");
     tune::train::SelfcheckOptions checks;
     const CLI::App* selfcheck = add_selfcheck(app, checks);
     try {
@@ -269,6 +280,7 @@ int parse_and_run(int argc, char** argv) {
         handle_signals();
         return tune::train::serve_pool(pool_options, stop_requested);
     }
+    if (probe->parsed()) return tune::train::answer_batch_probe();
     if (selfcheck->parsed()) return tune::train::selfcheck(checks);
     if (const auto extras = train->remaining(); !extras.empty())
         return report(unknown_argument(extras.front()));

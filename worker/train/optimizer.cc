@@ -8,6 +8,7 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -105,6 +106,7 @@ public:
           settings_(adam_settings(config)),
           averages_(zeros_of(parameters)),
           squares_(zeros_of(parameters)) {
+        if (config.precision == Precision::kFloat16) skipped_ = at::zeros(count(), options());
         put_all_into_one_group();
     }
 
@@ -117,7 +119,9 @@ public:
                 *steps.mutable_data_ptr<float>() = value;
             else
                 steps.fill_(value);
-            if (skipped_.defined()) steps.sub_(skipped_);
+            if (skipped_.defined() && !groups_[i].members.empty())
+                steps.sub_(
+                    skipped_.select(0, static_cast<std::int64_t>(groups_[i].members.front())));
         }
     }
 
@@ -126,14 +130,15 @@ public:
         if (!found_inf.defined()) return;
         // A step that is left out does not count for the corrections.
         const at::NoGradGuard no_grad;
-        if (!skipped_.defined()) skipped_ = at::zeros({}, found_inf.options());
-        skipped_.add_(found_inf.reshape({}));
+        if (!skipped_.defined()) skipped_ = at::zeros(count(), options());
+        skipped_.add_(at::mul(updated_, found_inf.reshape({})));
     }
 
     std::vector<NamedTensor> state() const override {
         std::vector<NamedTensor> state;
         add_named(state, named_, averages_, "exp_avg");
         add_named(state, named_, squares_, "exp_avg_sq");
+        if (config_.precision == Precision::kFloat16) state.push_back({kSkippedSteps, skipped_});
         return state;
     }
 
@@ -147,13 +152,23 @@ private:
 
     void regroup() override {
         parts_.clear();
+        at::Tensor updated = at::zeros(count(), at::kFloat);
         for (std::size_t i = 0; i < groups_.size(); ++i) {
-            const std::size_t count = groups_[i].members.size();
+            const std::size_t size = groups_[i].members.size();
             const at::Tensor step =
-                count == 0 ? at::empty({}, at::kFloat) : at::empty({}, averages_.front().options());
+                size == 0 ? at::empty({}, at::kFloat) : at::empty({}, averages_.front().options());
             parts_.push_back({members(i, parameters_), members(i, averages_), members(i, squares_),
-                              Tensors(std::max<std::size_t>(count, 1), step)});
+                              Tensors(std::max<std::size_t>(size, 1), step)});
+            for (const std::size_t member : groups_[i].members)
+                updated.mutable_data_ptr<float>()[member] = 1.0f;
         }
+        updated_ = updated.to(options().device());
+    }
+
+    [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(named_.size()); }
+    [[nodiscard]] at::TensorOptions options() const {
+        return averages_.empty() ? at::TensorOptions(at::kFloat)
+                                 : averages_.front().options().dtype(at::kFloat);
     }
 
     void apply_group(std::size_t group, const Tensors& gradients,
@@ -171,7 +186,8 @@ private:
     const Tensors averages_;
     const Tensors squares_;
     std::vector<Part> parts_;
-    at::Tensor skipped_;  ///< steps left out so far, once there can be one
+    at::Tensor skipped_;  ///< [parameters] steps of each that were left out, once there can be one
+    at::Tensor updated_;  ///< [parameters] 1 for those of a group
 };
 
 class Sgd final : public Grouped {

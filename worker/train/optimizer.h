@@ -11,6 +11,9 @@
 
 namespace tune::train {
 
+/// Float32, one number for each parameter.
+inline constexpr const char* kSkippedSteps = "skipped_steps";
+
 /// Parameters that are updated alike.
 struct ParameterGroup {
     std::vector<std::size_t> members = {};  ///< places among the parameters
@@ -42,7 +45,8 @@ public:
     }
 
     /// What it remembers between steps: "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq" or
-    /// "PARAMETER.momentum_buffer".
+    /// "PARAMETER.momentum_buffer"; of AdamW in fp16 kSkippedSteps, too, since steps that are left
+    /// out do not count for its corrections.
     [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
 };
 

@@ -1,4 +1,8 @@
-// What a run does not use is not written, so its checkpoints stay the bytes they were.
+// Where a run stands, as JSON within its checkpoints.
+//
+// What a run does not use is not written, so that its checkpoints stay the bytes they were before
+// the feature existed. Numbers that JSON cannot hold travel as json_number writes them. A state
+// that does not fit is damage (kDataLoss), upon which the checkpoint before it is used.
 
 #include "worker/train/progress.h"
 

@@ -8,14 +8,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "base/json.h"
 #include "base/system/file.h"
@@ -37,6 +41,18 @@ bool write_all(int fd, std::string_view text) {
         }
     }
     return true;
+}
+
+/// Until a pipe is empty. There is no event for that at the end that writes, so it is looked at
+/// again and again; a supervisor has read it before the first look mostly.
+void wait_until_read(int fd) {
+    using Time = std::chrono::steady_clock;
+    struct stat what {};
+    if (fstat(fd, &what) != 0 || !S_ISFIFO(what.st_mode)) return;
+    const Time::time_point end = Time::now() + std::chrono::milliseconds(kReaderWait_ms);
+    int unread = 0;
+    while (ioctl(fd, FIONREAD, &unread) == 0 && unread > 0 && Time::now() < end)
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
 }
 
 bool is_leftover(const std::string& name) {
@@ -118,10 +134,16 @@ CheckpointDirectory::~CheckpointDirectory() {
 }
 
 Recorder::Recorder(int metrics_fd, const CheckpointDirectory* directory)
-    : Recorder(lines_to(metrics_fd), directory) {}
+    : Recorder(lines_to(metrics_fd), metrics_fd, directory) {}
 
 Recorder::Recorder(LineSink lines, const CheckpointDirectory* directory)
-    : sink_(std::move(lines)), directory_(directory), thread_([this] { work(); }) {}
+    : Recorder(std::move(lines), STDOUT_FILENO, directory) {}
+
+Recorder::Recorder(LineSink lines, int outlet, const CheckpointDirectory* directory)
+    : sink_(std::move(lines)),
+      outlet_(outlet),
+      directory_(directory),
+      thread_([this] { work(); }) {}
 
 Recorder::~Recorder() {
     {
@@ -200,21 +222,30 @@ void Recorder::keep_previous() const {
 }
 
 Result<void> Recorder::write_best(const Checkpoint& checkpoint) const {
-    if (checkpoint.best) return write_file_atomic(directory_->best(), *checkpoint.best);
+    if (checkpoint.best) return write_file_atomic(directory_->best(), checkpoint.best->bytes());
     for (const BestOf& each : checkpoint.added)
         if (std::find(checkpoint.kept.begin(), checkpoint.kept.end(), each.epoch) !=
             checkpoint.kept.end())
-            TUNE_TRY_VOID(write_file_atomic(directory_->best_of(each.epoch), each.bytes));
+            TUNE_TRY_VOID(write_file_atomic(directory_->best_of(each.epoch), each.bytes.bytes()));
     if (checkpoint.best_epoch == 0) return {};
     return name_too(directory_->best_of(checkpoint.best_epoch), directory_->best());
 }
 
+Result<void> Recorder::write_files(const Checkpoint& checkpoint) const try {
+    TUNE_TRY_VOID(write_best(checkpoint));
+    const std::string last = checkpoint.last.bytes();
+    keep_previous();
+    // `last` remembers the best score: without the file of the best it must not land either.
+    return write_file_atomic(directory_->last(), last);
+} catch (const std::bad_alloc&) {
+    return Error{Code::kResourceExhausted, "out of memory for the bytes of a checkpoint",
+                 directory_->last().string()};
+}
+
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
     if (directory_ == nullptr) return;
-    Result<void> written = write_best(checkpoint);
-    if (written) keep_previous();
-    // `last` remembers the best score: without the file of the best it must not land either.
-    if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
+    if (!reader_gone_.load()) wait_until_read(outlet_);
+    const Result<void> written = write_files(checkpoint);
     if (written) return directory_->remove_best_except(checkpoint.kept);
     const std::lock_guard lock(mutex_);
     if (!checkpoint_error_) checkpoint_error_ = written.error();

@@ -25,6 +25,8 @@ namespace tune::train {
 /// training thread waits, since metrics must not be lost.
 inline constexpr std::size_t kLinesWaitingMax = 4096;
 
+inline constexpr int kReaderWait_ms = 1'000;
+
 struct NamedValue {
     std::string name;
     double value = 0.0;
@@ -71,20 +73,39 @@ private:
     int lock_fd_;
 };
 
+/// What a file will hold: its bytes, or a function that makes them of what it holds itself. A
+/// value.
+class FileBytes {
+public:
+    FileBytes() = default;
+    FileBytes(std::string bytes) : bytes_(std::move(bytes)) {}  // NOLINT: implicit by design
+    FileBytes(const char* bytes) : bytes_(bytes) {}             // NOLINT: implicit by design
+    explicit FileBytes(std::function<std::string()> make) : make_(std::move(make)) {}
+
+    [[nodiscard]] std::string bytes() const { return make_ ? make_() : bytes_; }
+
+private:
+    std::string bytes_;
+    std::function<std::string()> make_;
+};
+
 /// Writes lines and checkpoints in the order in which they were given. Lines given before a
-/// checkpoint are written before it, so a checkpoint never claims metrics that nobody saw.
+/// checkpoint are written before it, and where a pipe takes them they have been read, so a
+/// checkpoint never claims metrics that nobody saw: not even if the reader and this process are
+/// killed together. A reader that reads nothing for kReaderWait_ms is not waited for.
 /// line() and checkpoint() from one thread; the rest from any.
 class Recorder {
 public:
     /// The weights of an epoch that is among the best.
     struct BestOf {
         std::int64_t epoch = 0;
-        std::string bytes;
+        FileBytes bytes;
     };
-    /// The bytes of files; those of the best are written before `last`, whose state refers to them.
+    /// Files, whose bytes the background thread makes; those of the best are written before `last`,
+    /// whose state refers to them.
     struct Checkpoint {
-        std::string last;
-        std::optional<std::string> best;  ///< where one best epoch is kept
+        FileBytes last;
+        std::optional<FileBytes> best;  ///< where one best epoch is kept
         // Where several are:
         std::vector<BestOf> added = {};
         std::int64_t best_epoch = 0;          ///< best.safetensors becomes a name of its; 0: stays
@@ -93,7 +114,7 @@ public:
 
     /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
     Recorder(int metrics_fd, const CheckpointDirectory* directory);
-    /// `lines` is called by the background thread.
+    /// `lines` is called by the background thread. Its lines go to stdout in the end, if to a pipe.
     Recorder(LineSink lines, const CheckpointDirectory* directory);
     /// Writes what is left.
     ~Recorder();
@@ -117,13 +138,16 @@ public:
     [[nodiscard]] std::optional<Error> take_checkpoint_error();
 
 private:
+    Recorder(LineSink lines, int outlet, const CheckpointDirectory* directory);
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
+    [[nodiscard]] Result<void> write_files(const Checkpoint& checkpoint) const;
     [[nodiscard]] Result<void> write_best(const Checkpoint& checkpoint) const;
     void keep_previous() const;
 
     const LineSink sink_;
+    const int outlet_;  // of the lines
     const CheckpointDirectory* const directory_;
     std::atomic<bool> reader_gone_ = false;
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/system/file.h"
@@ -23,6 +24,7 @@
 #include "worker/train/inputs_cache.h"
 #include "worker/train/report/event_lines.h"
 #include "worker/train/step/batch_probe.h"
+#include "worker/train/step/memory_limit.h"
 #include "worker/train/trainer_impl.h"
 
 namespace tune::train {
@@ -34,9 +36,6 @@ namespace {
 
 /// Samples of one validation batch, at least: nothing is learnt from them, so larger is cheaper.
 constexpr std::int64_t kValBatchMin = 256;
-
-/// Steps that a device may be ahead of us: waiting for each one's loss would leave it idle.
-constexpr std::size_t kLossesWaitingMax = 64;
 
 }  // namespace
 
@@ -76,7 +75,7 @@ Result<std::optional<Safetensors>> Trainer::open_checkpoints() {
 Result<void> Trainer::choose_batch_size() {
     if (config_.find_batch_size == FindBatchSize::kOff) return {};
     if (progress_.batch_size == 0) {
-        TUNE_TRY(found, probe_batch_size(config_, record_.inputs, collective_, talks_));
+        TUNE_TRY(found, probe_batch_size(config_, record_.inputs, collective_, device_, talks_));
         progress_.batch_size = found;
     }
     config_.batch_size = progress_.batch_size;
@@ -143,6 +142,12 @@ Result<void> Trainer::open_data() {
     TUNE_TRY(val_data, open_split(options));
     train_data_ = std::move(train_data);
     val_data_ = std::move(val_data);
+    // Also after a resume: a checkpoint does not say where the numbers are made.
+    const bool on_device =
+        config_.convert_on == ConvertOn::kDevice ||
+        (config_.convert_on == ConvertOn::kAuto && !device_.torch_device().is_cpu());
+    if (on_device)
+        keep_stored(train_data_.dataset().columns(), val_data_.dataset().columns(), record_.inputs);
     return {};
 }
 
@@ -181,6 +186,7 @@ Result<void> Trainer::open_rules() {
 /// What rank 0 says besides its lines.
 Result<void> Trainer::open_reports(bool goes_on) {
     if (!collective_.is_first()) return {};
+    if (!config_.profile_request.empty()) profile_request_.emplace(config_.profile_request);
     if (!config_.tensorboard.empty()) {
         TUNE_TRY(sink, with_events(lines_, config_.tensorboard, goes_on));
         lines_ = std::move(sink);
@@ -233,8 +239,9 @@ bool Trainer::validation_is_due() const {
 
 Result<Outcome> Trainer::run() {
     report_start();
-    figures_.emplace(collective_.is_first() ? config_.figures_every : 0.0, collective_.size(),
-                     LoaderFigures::Clock::now());
+    began_ = LoaderStats::Clock::now();
+    stats_.emplace(collective_.is_first() ? config_.stats_every : 0.0, collective_.size(),
+                     LoaderStats::Clock::now());
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
         line(progress_.last_metrics, progress_.epoch_reported);
@@ -263,11 +270,12 @@ Result<bool> Trainer::train_epoch() {
     TUNE_TRY_VOID(
         learner_->begin_epoch(progress_.epoch, train_data_.dataset().batches_per_epoch()));
     while (progress_.finite) {
+        look_for_profile();
         if (trace_) tell_trace(trace_->after_step(progress_.step));
         TUNE_TRY(more, next_batch(batch, share));
         if (!more) break;
         TUNE_TRY(stop, step(batch, share));
-        if (figures_->is_due(LoaderFigures::Clock::now())) report_loader();
+        if (stats_->is_due(LoaderStats::Clock::now())) report_loader();
         if (stop ||
             (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0)) {
             TUNE_TRY_VOID(take_losses());
@@ -286,9 +294,19 @@ Result<bool> Trainer::next_batch(Batch& batch, Share& share) {
 }
 
 void Trainer::report_loader() {
-    const auto values =
-        figures_->take(train_data_.dataset().stage_figures(), LoaderFigures::Clock::now());
+    auto values =
+        stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
+    if (const DeviceMemory memory = device_.memory(); memory.peak > 0 && !values.empty())
+        values.push_back({"gpu_memory_peak_mb", static_cast<double>(memory.peak) / 1e6});
     if (!values.empty()) line(values, progress_.step);
+}
+
+/// The next steps, if somebody wants a trace and none is being made.
+void Trainer::look_for_profile() {
+    if (!profile_request_ || (trace_ && !trace_->is_over())) return;
+    if (const auto steps = profile_request_->look(std::chrono::steady_clock::now()))
+        trace_.emplace(StepRange{.first = progress_.step + 1, .last = progress_.step + *steps},
+                       config_.profile_dir.empty() ? "." : config_.profile_dir, device_);
 }
 
 void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& written) const {
@@ -298,107 +316,6 @@ void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& wri
     else if (*written)
         std::fprintf(stderr, "profile: steps are in %s; open it at ui.perfetto.dev\n",
                      (*written)->c_str());
-}
-
-/// True: a rank was asked to stop.
-Result<bool> Trainer::step(const Batch& batch, const Share& share) {
-    const Span span("step");
-    TUNE_TRY_VOID(read_samples(record_.inputs, batch, samples_));
-    samples_.share = share;
-    samples_.count = std::max<std::int64_t>(share.rows, 1);  // without repeats
-    const double lr = learning_rate_.at(progress_.step);
-    if (collective_.size() == 1 && !learner_->losses_are_at_hand()) {
-        TUNE_TRY_VOID(learner_->train_later(samples_, progress_.step, lr));
-        ++progress_.step;
-        rows_waiting_.push_back(share.rows);
-        TUNE_TRY_VOID(look_at_step());
-        const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
-        if (due || rows_waiting_.size() >= kLossesWaitingMax) {
-            TUNE_TRY(loss, take_losses());
-            if (due) report_step(loss, lr);
-        }
-        return asked_to_stop();
-    }
-    TUNE_TRY(own_loss, learner_->train(samples_, progress_.step, lr));
-    // One round for both. Rows of no weight may have any loss, so they are left out.
-    double sums[] = {
-        share.rows == 0 ? 0.0 : static_cast<double>(own_loss) * static_cast<double>(share.rows),
-        asked_to_stop() ? 1.0 : 0.0};
-    TUNE_TRY_VOID(collective_.sum(sums));
-    const double loss = sums[0] / static_cast<double>(share.step_rows);
-    const bool stop = sums[1] > 0.0;
-    ++progress_.step;
-    progress_.loss_sum += sums[0];
-    progress_.loss_samples += share.step_rows;
-    progress_.finite = std::isfinite(loss);
-    TUNE_TRY_VOID(look_at_step());
-    if (config_.log_every > 0 && progress_.step % config_.log_every == 0) report_step(loss, lr);
-    return stop;
-}
-
-/// Takes in the losses that a device still held; returns the last one.
-Result<double> Trainer::take_losses() {
-    if (rows_waiting_.empty()) return 0.0;
-    TUNE_TRY(losses, learner_->take_losses());
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-        progress_.loss_sum +=
-            static_cast<double>(losses[i]) * static_cast<double>(rows_waiting_[i]);
-        progress_.loss_samples += rows_waiting_[i];
-        progress_.finite = progress_.finite && std::isfinite(losses[i]);
-    }
-    rows_waiting_.clear();
-    return static_cast<double>(losses.back());
-}
-
-void Trainer::report_step(double loss, double lr) {
-    if (progress_.step <= progress_.step_reported) return;
-    progress_.step_reported = progress_.step;
-    std::vector<NamedValue> values = {{"train_loss_step", loss}, {"lr_step", lr}};
-    if (const auto noise = noise_.value()) values.push_back({"gradient_noise_scale", *noise});
-    line(values, progress_.step);
-}
-
-/// What a step showed besides its loss.
-Result<void> Trainer::look_at_step() {
-    if (config_.noise_every > 0) {
-        TUNE_TRY(samples, learner_->take_noise());
-        for (const NoiseSample& sample : samples) noise_.add(sample);
-        progress_.noise = noise_.state();
-    }
-    const std::int64_t parts = learner_->parts();
-    if (parts == (progress_.parts > 0 ? progress_.parts : config_.accumulate)) return {};
-    progress_.parts = parts;
-    if (talks_)
-        std::fprintf(stderr,
-                     "warning: out of memory; from step %lld on a batch is computed in %lld parts, "
-                     "with the same result\n",
-                     static_cast<long long>(progress_.step), static_cast<long long>(parts));
-    const NamedValue values[] = {{"accumulate", static_cast<double>(parts)}};
-    line(values, progress_.step);
-    return {};
-}
-
-/// False: interrupted, and a checkpoint is on its way.
-Result<bool> Trainer::validate(Evaluation& sums) {
-    // What rank 0 keeps in checkpoints is what all measure with.
-    if (collective_.size() > 1) TUNE_TRY_VOID(learner_->share_buffers(collective_));
-    Batch batch;
-    Share share;
-    while (true) {
-        TUNE_TRY(more, val_data_.next(batch, share));
-        if (!more) break;
-        TUNE_TRY_VOID(read_samples(record_.inputs, batch, samples_));
-        samples_.count = share.rows;
-        if (share.rows > 0) TUNE_TRY_VOID(learner_->evaluate(samples_, sums));
-        TUNE_TRY(stop, interrupted());
-        if (!stop) continue;
-        save(false);
-        return false;
-    }
-    std::array<double, Evaluation::kSums> all = sums.numbers();
-    TUNE_TRY_VOID(collective_.sum(all));
-    sums = Evaluation::from_numbers(all);
-    return true;
 }
 
 std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& evaluation) const {
@@ -517,17 +434,33 @@ void Trainer::say_what_trains() const {
                  counted(config_.epochs, "epoch").c_str(), ranks.c_str());
 }
 
+/// Of this process, as far as it is known.
+DeviceUse Trainer::device_use() const {
+    const std::chrono::duration<double> elapsed = LoaderStats::Clock::now() - began_;
+    const auto figures = train_data_.dataset().stage_stats();
+    const DeviceMemory memory = device_.memory();
+    DeviceUse use;
+    use.total_bytes = static_cast<double>(memory.total);
+    use.peak_bytes = device_.torch_device().is_cpu() ? proc_bytes("/proc/self/status", "VmHWM:")
+                                                     : static_cast<double>(memory.peak);
+    if (!(elapsed.count() > 0.0)) return use;
+    use.samples_per_s = static_cast<double>(samples_trained_) / elapsed.count();
+    use.wait_share = (figures.fetch_wait_s + figures.decode_wait_s) / elapsed.count();
+    return use;
+}
+
 /// Called once, at the end: what is on its way to the disk arrives first.
 Outcome Trainer::outcome(bool preempted) {
     if (trace_) tell_trace(trace_->finish());
-    if (figures_->is_on()) report_loader();
+    if (stats_->is_on()) report_loader();
     recorder_->drain();
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
     const std::filesystem::path best_file = preempted ? std::filesystem::path() : leave_models();
     if (const auto noise = noise_.value(); noise && !preempted && talks_)
-        std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
-    if (const auto figures = train_data_.dataset().stage_figures();
+        std::fprintf(stderr, "%s\n",
+                     noise_advice(*noise, config_.batch_size, device_use()).c_str());
+    if (const auto figures = train_data_.dataset().stage_stats();
         figures.samples > 0 && !preempted && talks_)
         std::fprintf(stderr, "%s\n", loader::bottleneck(figures).c_str());
     return {.preempted = preempted,
@@ -556,6 +489,7 @@ Result<Outcome> train(const TrainConfig& config, int metrics_fd, const std::atom
     TUNE_TRY_VOID(validate(config));
     TUNE_TRY(ranks, ranks_of_environment());
     TUNE_TRY(device, open_device(config.device, ranks.local_rank));
+    limit_to_what_is_given(*device);
     std::unique_ptr<Collective> collective = alone();
     if (ranks.size > 1) {
         CollectiveOptions options;

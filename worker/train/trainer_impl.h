@@ -1,5 +1,5 @@
 #pragma once
-// The class behind train(), for trainer.cc alone.
+// The class behind train(), for trainer.cc, step/trainer_steps.cc and leave_models.cc.
 
 #include <atomic>
 #include <filesystem>
@@ -15,7 +15,8 @@
 #include "worker/train/inputs.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
-#include "worker/train/report/loader_figures.h"
+#include "worker/train/report/loader_stats.h"
+#include "worker/train/step/profile_request.h"
 #include "worker/train/step/step_trace.h"
 #include "worker/train/trainer.h"
 
@@ -63,8 +64,13 @@ private:
     Result<bool> train_epoch();
     Result<bool> next_batch(loader::Batch& batch, Share& share);
     Result<bool> step(const loader::Batch& batch, const Share& share);
+    Result<void> tell_ranks(bool is_at_hand);
+    Result<void> hear_ranks();
+    Result<bool> interrupted_by(std::unique_ptr<PendingSum>& told);
     Result<double> take_losses();
+    [[nodiscard]] DeviceUse device_use() const;
     void report_loader();
+    void look_for_profile();
     void tell_trace(const Result<std::optional<std::filesystem::path>>& written) const;
     void report_step(double loss, double lr);
     Result<void> look_at_step();
@@ -101,10 +107,21 @@ private:
     std::optional<EarlyStopping> early_stopping_;
     NoiseScale noise_;
     Samples samples_;
-    std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
+    /// Rows of this rank and of all, of a step whose loss is not in `progress_` yet.
+    struct WaitingStep {
+        std::int64_t rows = 0;
+        std::int64_t step_rows = 0;
+    };
+    std::vector<WaitingStep> waiting_;
+    std::vector<float> own_losses_;     ///< the first of those that no device holds any more
+    std::unique_ptr<PendingSum> told_;  ///< whether a rank was asked to stop, after the last step
+    bool stop_is_agreed_ = false;
+    std::int64_t samples_trained_ = 0;  ///< by this process, of all ranks
+    LoaderStats::Clock::time_point began_;
     std::unique_ptr<Recorder> recorder_;
-    std::optional<LoaderFigures> figures_;
+    std::optional<LoaderStats> stats_;
     std::optional<StepTrace> trace_;
+    std::optional<ProfileRequest> profile_request_;  // of rank 0
 };
 
 }  // namespace tune::train

@@ -6,12 +6,14 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "worker/train/rules/freezing.h"
 #include "worker/train/step/clipping.h"
 #include "worker/train/step/step_trace.h"
@@ -50,11 +52,12 @@ public:
         sums_.clear();
     }
 
-    void measure_parts(bool wanted) override {
-        measures_ = wanted;
-        // A step that failed half way left its parts behind.
+    void measure_parts(bool wanted) override { measures_ = wanted; }
+    [[nodiscard]] bool start_anew() override {
+        measures_ = false;
         sums_.clear();
         is_begun_ = false;
+        return true;
     }
     [[nodiscard]] std::vector<at::Tensor> part_squares() const override { return squares_; }
 
@@ -105,6 +108,24 @@ at::Tensor view_of(const CacheLineVector<T>& values, std::vector<std::int64_t> s
     return at::from_blob(const_cast<T*>(values.data()), shape, type);
 }
 
+at::ScalarType scalar_type_of(loader::Dtype dtype) {
+    switch (dtype) {
+        case loader::Dtype::kUint8: return at::kByte;
+        case loader::Dtype::kInt8: return at::kChar;
+        case loader::Dtype::kUint16: return at::kUInt16;
+        case loader::Dtype::kInt16: return at::kShort;
+        case loader::Dtype::kUint32: return at::kUInt32;
+        case loader::Dtype::kInt32: return at::kInt;
+        case loader::Dtype::kUint64: return at::kUInt64;
+        case loader::Dtype::kInt64: return at::kLong;
+        case loader::Dtype::kFloat16:
+        case loader::Dtype::kFloat32:
+        case loader::Dtype::kFloat64: break;
+    }
+    TUNE_CHECK(false, "features are kept as stored in a type that is no integer");
+    return at::kByte;
+}
+
 }  // namespace
 
 BatchTensors BatchTensors::slice(std::int64_t first, std::int64_t count) const {
@@ -140,18 +161,24 @@ void Training::set_backward(std::unique_ptr<BackwardPass> backward) {
 }
 
 BatchTensors Training::placed(const BatchTensors& batch) const {
-    if (device_ == nullptr) return batch;
-    return {device_->upload(batch.x), device_->upload(batch.target), batch.rows};
+    BatchTensors here = batch;
+    if (device_ != nullptr) {
+        here.x = device_->upload(batch.x);
+        here.target = device_->upload(batch.target);
+    }
+    if (inputs_.is_tokens()) here.x = here.x.to(at::kLong);
+    if (inputs_.is_language()) here.target = here.target.to(at::kLong);
+    return here;
 }
 
 BatchTensors Training::view(const Samples& samples) const {
     const std::int64_t rows = samples.count;
     const std::int64_t row = inputs_.row_elements();
     BatchTensors batch{.x = {}, .target = {}, .rows = rows};
-    if (inputs_.is_tokens())
+    if (inputs_.keeps_bytes)
+        batch.x = view_of(samples.bytes, {rows, row}, scalar_type_of(inputs_.stored));
+    else if (inputs_.is_tokens())
         batch.x = view_of(samples.tokens, {rows, row}, at::kLong);
-    else if (inputs_.keeps_bytes)
-        batch.x = view_of(samples.bytes, {rows, row}, at::kByte);
     else
         batch.x = view_of(samples.features, {rows, row}, at::kFloat);
     if (inputs_.is_language()) {
@@ -167,7 +194,7 @@ BatchTensors Training::view(const Samples& samples) const {
 
 at::Tensor Training::output(const BatchTensors& batch, const Pass& pass) const {
     std::optional<Autocast> autocast;
-    if (config_.precision != Precision::kFloat32)
+    if (has_16_bits(config_.precision))
         autocast.emplace(batch.x.device().type(), config_.precision);
     if (batch.x.scalar_type() != at::kByte) return model_->forward(batch.x, pass).to(at::kFloat);
     // The arithmetic of read_samples(), where the bytes are.
@@ -193,25 +220,40 @@ Result<at::Tensor> Training::gradients_of(const BatchTensors& batch, const Pass&
     return mean.detach();
 }
 
-/// Each part counts by its rows.
+/// Each part counts by its rows. Parts are cut from the batch of all ranks, so that the rows of
+/// part k together are those that one rank alone would have in it; a rank that has none of them
+/// fills in with a row of no weight, since the others may wait for it in a forward pass.
 Result<at::Tensor> Training::summed_gradients_of(const BatchTensors& batch, const Pass& pass,
                                                  const StepOptions& options, std::int64_t parts,
                                                  std::vector<at::Tensor>& gradients) {
     part_rows_.clear();
-    backward_->measure_parts(options.measures_noise);
-    const std::int64_t rows_of_part = (batch.rows + parts - 1) / parts;
+    const Share& share = options.share;
+    const std::int64_t own_rows = share.stride == 1 ? batch.rows : share.rows;
+    const std::int64_t all_rows = share.stride == 1 ? batch.rows : share.step_rows;
+    const std::int64_t rows_of_part = (all_rows + parts - 1) / parts;
+    // How many of this rank's rows are among the first `all` of the step.
+    const auto own_before = [&](std::int64_t all) {
+        return std::clamp<std::int64_t>((all - share.first + share.stride - 1) / share.stride, 0,
+                                        own_rows);
+    };
     at::Tensor mean;
-    for (std::int64_t first = 0; first < batch.rows; first += rows_of_part) {
-        const std::int64_t rows = std::min(rows_of_part, batch.rows - first);
-        Pass own_pass = pass;
-        own_pass.first_row += first * pass.row_stride;
+    for (std::int64_t begin = 0; begin < all_rows; begin += rows_of_part) {
+        const std::int64_t first = own_before(begin);
+        const std::int64_t rows = own_before(begin + rows_of_part) - first;
+        const std::int64_t place = std::min(first, batch.rows - 1);
+        Pass part_pass = pass;
+        part_pass.first_row += place * pass.row_stride;
+        part_pass.rows = rows;
+        model_->before_pass(part_pass, batch.x.device());
         part_rows_.push_back(rows);
-        const at::Tensor own = at::mul(loss(batch.slice(first, rows), own_pass),
-                                       static_cast<double>(rows) / static_cast<double>(batch.rows));
-        mean = first == 0 ? own.detach() : at::add(mean, own.detach());
-        const at::Tensor weighted = options.weight == 1.0 ? own : at::mul(own, options.weight);
+        const double part = static_cast<double>(rows) / static_cast<double>(batch.rows);
+        const at::Tensor own =
+            at::mul(loss(batch.slice(place, std::max<std::int64_t>(rows, 1)), part_pass), part);
+        mean = begin == 0 ? own.detach() : at::add(mean, own.detach());
+        const double weight = share.weight();
+        const at::Tensor weighted = weight == 1.0 ? own : at::mul(own, weight);
         const at::Tensor scaled = scaler_ ? scaler_->scaled(weighted) : weighted;
-        if (first + rows < batch.rows) {
+        if (begin + rows_of_part < all_rows) {
             backward_->accumulate(scaled);
             continue;
         }
@@ -227,10 +269,18 @@ void Training::keep_noise(const std::vector<at::Tensor>& gradients, const StepOp
                           std::int64_t rows) {
     std::vector<at::Tensor> squares = backward_->part_squares();
     backward_->measure_parts(false);
-    if (squares.size() < 2 || squares.size() != part_rows_.size() || scaler_ ||
-        options.weight != 1.0)
-        return;
+    if (scaler_) return;
     NoiseTensors noise{.parts = {}, .part_rows = part_rows_, .whole = squared_norm(gradients)};
+    if (backward_->measures_ranks()) {
+        // Of this rank's share; a share of no rows has no gradient of its own.
+        const double weight = options.share.weight();
+        noise.part_rows.assign(weight > 0.0 ? 1 : 0, rows);
+        for (std::size_t i = 0; i < noise.part_rows.size(); ++i)
+            noise.parts.push_back(at::mul(squares.front(), 1.0 / (weight * weight)));
+        noise_ = std::move(noise);
+        return;
+    }
+    if (squares.size() < 2 || squares.size() != part_rows_.size()) return;
     for (std::size_t i = 0; i < squares.size(); ++i) {
         const double weight = static_cast<double>(rows) / static_cast<double>(part_rows_[i]);
         noise.parts.push_back(at::mul(squares[i], weight * weight));
@@ -298,21 +348,50 @@ Result<at::Tensor> Training::captured_gradients_of(const BatchTensors& batch, co
     return static_loss_.clone();  // the next step writes there again
 }
 
-Result<at::Tensor> Training::step(const BatchTensors& batch, const Pass& pass,
+bool Training::forward_is_shared() const {
+    if (!rank_sums_ || config_.model == ModelKind::kTorchScript) return false;
+    return std::any_of(model_->buffers().begin(), model_->buffers().end(),
+                       [](const NamedTensor& each) { return each.name.ends_with("running_mean"); });
+}
+
+/// The step's number is written where a graph that was captured before finds it.
+Pass Training::own_pass(const Pass& pass, const StepOptions& options, at::Device device) {
+    Pass own = pass;
+    own.sums = rank_sums_.get();
+    if (options.share.stride > 1) own.rows = options.share.rows;
+    if (device.is_cpu()) return own;
+    const auto number = static_cast<std::int64_t>(static_cast<std::uint32_t>(pass.step));
+    if (!step_on_device_.defined())
+        step_on_device_ = at::full({}, number, at::TensorOptions(device).dtype(at::kLong));
+    else
+        step_on_device_.fill_(number);
+    own.step_on_device = step_on_device_;
+    return own;
+}
+
+Result<at::Tensor> Training::step(const BatchTensors& batch, const Pass& asked,
                                   const StepOptions& options) {
     const BatchTensors here = placed(batch);
+    const bool needs_parts = options.measures_noise && !backward_->measures_ranks();
+    // The same on all ranks, whose shares may differ by a row.
+    const Share& share = options.share;
+    const std::int64_t most =
+        share.stride == 1 ? here.rows : (share.step_rows + share.stride - 1) / share.stride;
     const std::int64_t parts =
-        std::min(std::max<std::int64_t>(options.parts, options.measures_noise ? 2 : 1), here.rows);
+        std::min(std::max<std::int64_t>(options.parts, needs_parts ? 2 : 1), most);
+    backward_->measure_parts(options.measures_noise);
     std::vector<at::Tensor> gradients;
     Result<at::Tensor> mean = at::Tensor();
+    const Pass pass = own_pass(asked, options, here.x.device());
     if (parts > 1) {
         mean = summed_gradients_of(here, pass, options, parts, gradients);
     } else {
+        model_->before_pass(pass, here.x.device());
         if (engine_ && !static_batch_.x.defined())
             static_batch_ = {at::empty_like(here.x), at::empty_like(here.target), here.rows};
         const bool captured = engine_ && here.x.sizes() == static_batch_.x.sizes();
         mean = captured ? captured_gradients_of(here, pass, gradients)
-                        : gradients_of(here, pass, options.weight, gradients);
+                        : gradients_of(here, pass, options.share.weight(), gradients);
     }
     if (!mean) return mean;
     if (options.measures_noise) keep_noise(gradients, options, here.rows);

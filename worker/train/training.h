@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -22,8 +23,10 @@ namespace tune::train {
 
 /// One batch as the model and the task read it.
 struct BatchTensors {
-    at::Tensor x;       ///< float32 or uint8 [rows, row elements], or int64 tokens
-    at::Tensor target;  ///< as Task::loss wants it
+    /// float32 or uint8 [rows, row elements], or tokens; int64 where the parameters are, before
+    /// that perhaps as they are stored.
+    at::Tensor x;
+    at::Tensor target;  ///< as Task::loss wants it; of a language as `x`
     std::int64_t rows = 0;
 
     /// Rows [first, first + count), as views.
@@ -42,10 +45,16 @@ public:
     virtual void accumulate(const at::Tensor& loss) = 0;
     /// Other parameters are trained from here on.
     virtual void set_leaves(const std::vector<at::Tensor>& leaves) = 0;
-    /// With `true`, the next step keeps the squared norm of each part's gradients as they come.
-    virtual void measure_parts(bool wanted) { static_cast<void>(wanted); }
-    /// The squared norms of the last step's parts, scalars; empty where nobody measures them.
-    [[nodiscard]] virtual std::vector<at::Tensor> part_squares() const { return {}; }
+    /// With `true`, the next step keeps the squared norm of each part's gradients as they come, or,
+    /// with measures_ranks(), that of all of this rank's.
+    virtual void measure_parts(bool wanted) = 0;
+    /// The squared norms of the last step's parts, scalars.
+    [[nodiscard]] virtual std::vector<at::Tensor> part_squares() const = 0;
+    /// Whether a step's parts, for the noise, are the ranks' shares of it.
+    [[nodiscard]] virtual bool measures_ranks() const { return false; }
+    /// Forgets what there is of a step that failed; false when it cannot be done again, since other
+    /// ranks already have a part of it.
+    [[nodiscard]] virtual bool start_anew() = 0;
 };
 
 /// The squared norms of a step's gradients, on the device; see NoiseSample.
@@ -58,8 +67,8 @@ struct NoiseTensors {
 /// How one step is done.
 struct StepOptions {
     double lr = 0.0;
-    std::int64_t parts = 1;  ///< into which the batch is cut, at most one a row
-    double weight = 1.0;     ///< what the batch counts among those of the ranks (Share::weight)
+    std::int64_t parts = 1;  ///< into which the whole step's batch is cut
+    Share share = {};        ///< of the ranks' batch; alone, nothing need be set
     bool measures_noise = false;
 };
 
@@ -94,6 +103,10 @@ public:
     [[nodiscard]] at::Tensor output(const BatchTensors& batch, const Pass& pass) const;
     /// By default the one described at BackwardPass.
     void set_backward(std::unique_ptr<BackwardPass> backward);
+    /// What normalisation over the rows of all ranks needs.
+    void set_rank_sums(std::unique_ptr<RankSums> sums) { rank_sums_ = std::move(sums); }
+    /// Whether a forward pass is a collective: some layer looks at the rows of all ranks.
+    [[nodiscard]] bool forward_is_shared() const;
     [[nodiscard]] BackwardPass& backward() { return *backward_; }
 
     /// The whole of a step: loss, gradients, update. Returns the loss before the update, a scalar
@@ -127,6 +140,7 @@ private:
     void keep_noise(const std::vector<at::Tensor>& gradients, const StepOptions& options,
                     std::int64_t rows);
     void set_groups(std::vector<ParameterGroup> groups);
+    Pass own_pass(const Pass& pass, const StepOptions& options, at::Device device);
 
     const TrainConfig config_;
     const Inputs inputs_;
@@ -137,6 +151,9 @@ private:
     std::vector<at::Tensor> leaves_;
     Device* const device_;  ///< null: the CPU
     std::optional<GradScaler> scaler_;
+
+    std::unique_ptr<RankSums> rank_sums_;
+    at::Tensor step_on_device_;  ///< of a device that is not the CPU
 
     // Steps that are captured: what they read and what they give.
     std::unique_ptr<StepEngine> engine_;  ///< null: none are

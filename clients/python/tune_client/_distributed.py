@@ -27,12 +27,17 @@ class Distributed(Generic[_Function]):
         """What the function returned in each rank, with these arguments. RuntimeError when a rank failed, with the end of its output."""
         if not self._is_remote:
             return run_here(Training(self._function, args, kwargs), self._processes, _gpus_here(self._gpus))
-        spark = _active_spark()
-        if spark is None:
-            raise TuneError("remote=True needs an engine: make a SparkSession first, or leave it out to run on this machine")
-        from tune_spark import TuneDistributor  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        found: list[Any]
+        if _active_spark() is not None:
+            from tune_spark import TuneDistributor  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-        found: list[Any] = TuneDistributor(self._processes, False, self._gpus > 0).run_all(self._function, *args, **kwargs)
+            found = TuneDistributor(self._processes, False, self._gpus > 0).run_all(self._function, *args, **kwargs)
+        elif _has_ray():
+            from tune_ray._gangs import RayGang  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+            found = RayGang(self._processes, gpus=self._gpus / self._processes).run(Training(self._function, args, kwargs))
+        else:
+            raise TuneError("remote=True needs an engine: make a SparkSession or call ray.init() first, or leave it out to run on this machine")
         return found
 
 
@@ -40,8 +45,8 @@ def distributed(gpus: int = 0, gpu_type: str | None = None, remote: bool = False
                 processes: int | None = None) -> Callable[[_Function], Distributed[_Function]]:
     """`@distributed(gpus=8, remote=True)` for a function that trains; `train.distributed(lr=0.1)` runs it and gives all ranks' values.
 
-    A process a GPU, or `processes` of them; each has torchrun's variables. `remote`: on the executors of the active Spark session, else on
-    this machine. `gpu_type`: noted, not looked at: an engine's session has the GPUs that it has. Data sets are opened within the
+    A process a GPU, or `processes` of them; each has torchrun's variables. `remote`: on the executors of the active Spark session, else
+    on the Ray cluster that this process is connected to; left out, on this machine. `gpu_type`: noted, not looked at: an engine's session has the GPUs that it has. Data sets are opened within the
     function: what it refers to outside of itself is sent to each process.
     """
     count = processes if processes is not None else gpus
@@ -63,3 +68,8 @@ def _gpus_here(count: int) -> list[str]:
 def _active_spark() -> Any:
     module = sys.modules.get("pyspark.sql")
     return module.SparkSession.getActiveSession() if module is not None else None
+
+
+def _has_ray() -> bool:
+    module = sys.modules.get("ray")
+    return module is not None and bool(module.is_initialized())

@@ -6,7 +6,7 @@ import sys
 
 
 class TuneError(Exception):
-    """What the server answered: `status` (0: it could not be reached), `code` such as RESOURCE_DOES_NOT_EXIST."""
+    """The server's error: `status` (0: it could not be reached), `code` such as RESOURCE_DOES_NOT_EXIST."""
 
     def __init__(self, message: str, status: int = 0, code: str = "") -> None:
         super().__init__(message)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
 
 from tune_client._errors import TuneError, say
 from tune_client._records import FrozenTrial
 from tune_client._trial import Trial
+from tune_client._words import counted
 
 if TYPE_CHECKING:
     from tune_client._study import Study
@@ -25,13 +27,13 @@ class Loop:
     """One call of Study.optimize."""
 
     def __init__(self, study: Study, objective: Objective, trials: int | None, timeout_s: float | None, catch: Catch,
-                 callbacks: Iterable[Callback] | None) -> None:
+                 callbacks: Iterable[Callback] | None, of_ours: Sequence[Callback] = ()) -> None:
         self._study = study
         self._objective = objective
         self._catch = _classes(catch)
         self._left = _Counter(trials)
         self._deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
-        self._callbacks = _functions(callbacks)
+        self._callbacks = [*of_ours, *_functions(callbacks)]
         self._valueless = _Valueless()
         self._errors: list[BaseException] = []
         self._running: dict[int, Trial] = {}  # by thread, the last one
@@ -117,6 +119,23 @@ class _Valueless:
         if count >= _VALUELESS_MAX:
             raise TuneError(f"the objective gave no value for {count} trials in a row, the last being {trial.number}; "
                             "does it lack a `return`?")
+
+
+def collect_garbage(study: Study, trial: FrozenTrial) -> None:
+    """A callback, for objectives that leave cycles of large objects behind."""
+    del study, trial
+    gc.collect()
+
+
+def say_progress(study: Study, trial: FrozenTrial) -> None:
+    """A callback: how this trial ended, the best one, and how far the study is."""
+    info = study.info()
+    best = info.get("best")
+    total = (info.get("budget") or {}).get("trials")
+    ended = sum(info["counts"].get(state, 0) for state in ("complete", "pruned", "failed", "cancelled")) - info.get("excused", 0)
+    value = "" if trial.values is None else f" with {', '.join(f'{one:g}' for one in trial.values)}"
+    say(f"trial {trial.number} is {trial.state}{value}; " + (f"best: {best['value']} of trial {best['number']}; " if best else "") +
+        (f"{ended} of {total} trials" if total else counted(ended, "trial")))
 
 
 def jobs_of(jobs: int, n_jobs: int | None) -> int:

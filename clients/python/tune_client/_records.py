@@ -40,9 +40,11 @@ class FrozenTrial(dict[str, Any]):
     It does not change while the trial goes on. What the listing that it came from left out is asked for when it is read.
     """
 
-    def __init__(self, fields: Mapping[str, Any], read: Callable[[int, bool], Mapping[str, Any]]) -> None:
+    def __init__(self, fields: Mapping[str, Any], read: Callable[[int, bool], Mapping[str, Any]],
+                 attributes_of: Callable[[str], dict[str, Any]]) -> None:
         super().__init__(fields)
         self._read = read
+        self._attributes_of = attributes_of
         self._later: dict[str, Any] = {}  # what was asked for after the listing
 
     @property
@@ -96,9 +98,15 @@ class FrozenTrial(dict[str, Any]):
 
     @property
     def duration(self) -> datetime.timedelta | None:
-        """From its start to its end; None of one that has not ended."""
-        start, end = self.datetime_start, self.datetime_complete
-        return None if start is None or end is None else end - start
+        """How long it ran, without the time in which it was paused; None of one that has not ended."""
+        if self.datetime_start is None or self.datetime_complete is None:
+            return None
+        return datetime.timedelta(milliseconds=self._get("ran_ms"))
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What trial.set_user_attr has noted, asked for when it is looked at."""
+        return self._attributes_of(self.run_id)
 
     @property
     def intermediate_values(self) -> dict[int, float]:

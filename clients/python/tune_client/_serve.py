@@ -66,7 +66,7 @@ def _started(data: str) -> Iterator[str]:
     try:
         found = re.search(r"https?://\S+", process.stdout.readline())
         if found is None:
-            raise TuneError(f"`tune server --data {data}` did not start; what it said stands above")
+            raise TuneError(f"`tune server --data {data}` did not start; its output is above")
         say(f"no server is configured, so one runs at {found.group(0)} on the folder {data} meanwhile")
         yield found.group(0)
     finally:

@@ -7,12 +7,14 @@ import threading
 import time
 import urllib.parse
 import uuid
+import warnings
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from tune_client import _words
-from tune_client._errors import TuneError
+from tune_client._attributes import attributes_of, set_attribute
+from tune_client._errors import TuneError, say
 from tune_client._leases import LEASE_S, Keeper, keeper_of
-from tune_client._optimize import Callback, Catch, Loop, Objective, jobs_of
+from tune_client._optimize import Callback, Catch, Loop, Objective, collect_garbage, jobs_of, say_progress
 from tune_client._records import FRAME_ATTRS, FrozenTrial, Trials, TrialState, frame_of
 from tune_client._server import Server
 from tune_client._trial import Trial
@@ -29,7 +31,10 @@ def create_study(name: str | None = None, *, space: Mapping[str, Any], metric: A
                  study_name: str | None = None, storage: str | None = None, direction: Any = None,
                  directions: Sequence[Any] | None = None, n_trials: int | None = None,
                  load_if_exists: bool | None = None, **more: Any) -> Study:
-    """Creates the study, or goes on with the one of this name: with its space and metric; what is left out stays as it is.
+    """Creates the study, or resumes the one of this name: with its space and metric; what is left out stays as it is.
+
+    Where space or metric differ the study is replaced while no trial of it is complete, and a line on stderr says so (it can be
+    brought back, see restore_study); else TuneError (409) says how to go on. `replace=False`: it is never replaced.
 
     `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `metric`: its name (then
     `goal` counts, "min" where it is left out), or as in study.yaml, a list of them for several objectives. `more`: further
@@ -53,8 +58,12 @@ def create_study(name: str | None = None, *, space: Mapping[str, Any], metric: A
     study = Study(Server(_words.one_of(server=server, storage=storage)), name, keeper)
     if load_if_exists is False:
         study._check_is_absent()
-    study._connection.call("/studies", {"name": name, "space": space, "metric": metric, "request_id": uuid.uuid4().hex,
-                                        **more})
+    made = study._connection.call("/studies", {"name": name, "space": space, "metric": metric, "request_id": uuid.uuid4().hex,
+                                               "replace": load_if_exists is not False, **more})
+    if made.get("replaced"):
+        say(f"study {name!r} replaces the earlier one, in which no trial completed ({made['replaced']})")
+    for warning in made.get("warnings", ()):
+        warnings.warn(warning, stacklevel=2)
     return study
 
 
@@ -135,7 +144,8 @@ class Study:
 
     def optimize(self, objective: Objective, trials: int | None = None, jobs: int = 1, catch: Catch = (), *,
                  n_trials: int | None = None, timeout: float | None = None, n_jobs: int | None = None,
-                 callbacks: Iterable[Callback] | None = None) -> Study:
+                 callbacks: Iterable[Callback] | None = None, gc_after_trial: bool = False,
+                 show_progress_bar: bool = False) -> Study:
         """Calls `objective(trial)` for trial after trial until the study has ended, or `trials` more were run here.
 
         The objective returns the value, or the list of values, or None after trial.tell or reports. A trial without any value
@@ -147,6 +157,7 @@ class Study:
         (study, trial), called after each trial that ended here with that trial as the server has it, a FrozenTrial; what
         they raise ends the loop. A study that its first failures stopped goes on, with the mended objective: they use up no
         budget, and their points are tried again. `n_trials` and `n_jobs` are Optuna's names; n_jobs=-1 is as many as there are processors.
+        `gc_after_trial` collects garbage after each trial; `show_progress_bar` says a line on stderr after each.
         """
         trials = _words.one_of(trials=trials, n_trials=n_trials)
         jobs = jobs_of(jobs, n_jobs)
@@ -156,8 +167,28 @@ class Study:
             raise ValueError(f"timeout must be at least 0 seconds, found {timeout}")
         if self.info().get("ended_by") == "failures":
             self.resume()
-        Loop(self, objective, trials, timeout, catch, callbacks).run(jobs)
+        of_ours = [collect_garbage] * gc_after_trial + [say_progress] * show_progress_bar
+        Loop(self, objective, trials, timeout, catch, callbacks, of_ours).run(jobs)
+        self._say_if_stopped_by_failures()
         return self
+
+    def _say_if_stopped_by_failures(self) -> None:
+        info = self.info()
+        if info.get("ended_by") != "failures":
+            return
+        failed = sorted(self.trials(TrialState.FAILED), key=lambda trial: int(trial["end_ms"]))
+        last = f"; the last one: {failed[-1].reason}" if failed and failed[-1].reason else ""
+        say(f"study {self.name!r} was stopped: {info.get('note')}{last}\nMend the objective and call optimize again: these trials use up "
+            "no budget. With stop_after_failures=0 a study goes on regardless")
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Notes any JSON value of the study under this name, as a tag of its MLflow run."""
+        set_attribute(self._connection, self.info()["run_id"], key, value)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What set_user_attr has noted of the study."""
+        return attributes_of(self._connection, self.info()["run_id"])
 
     def enqueue(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Adds a trial with these values; the sampler fills in what they leave open."""
@@ -278,7 +309,7 @@ class Study:
             if error.status == 404:
                 return
             raise
-        raise TuneError(f"study {self.name!r} exists on {self._connection.url}; load_if_exists=True goes on with it, "
+        raise TuneError(f"study {self.name!r} exists on {self._connection.url}; load_if_exists=True resumes it, "
                         "another name begins a new one", 409, "RESOURCE_ALREADY_EXISTS")
 
     def _space(self) -> dict[str, Any]:
@@ -288,7 +319,10 @@ class Study:
         return self._declared
 
     def _frozen(self, fields: Mapping[str, Any]) -> FrozenTrial:
-        return FrozenTrial(fields, self._read)
+        return FrozenTrial(fields, self._read, self._attributes_of)
+
+    def _attributes_of(self, run_id: str) -> dict[str, Any]:
+        return attributes_of(self._connection, run_id)
 
     def _read(self, number: int, with_intermediate: bool) -> dict[str, Any]:
         if not with_intermediate:

@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Mapping, Sequence, TypeVar
 
 from tune_client import _declared
+from tune_client._attributes import attributes_of, set_attribute
 from tune_client._errors import Lost, Pruned, TuneError, say
 from tune_client._records import FrozenTrial, TrialState
 from tune_client._server import to_json_number
@@ -99,6 +100,15 @@ class Trial:
         found: _Choice = _declared.choice_of(call, name, declared, choices, self.params[name])
         return found
 
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Notes any JSON value of the trial under this name, as a tag of its MLflow run `run_id`."""
+        set_attribute(self._study._connection, self.run_id, key, value)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What set_user_attr has noted of the trial."""
+        return attributes_of(self._study._connection, self.run_id)
+
     def _declared(self, call: str, name: str, wanted: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         declared: Mapping[str, Any] | None = self._study._space().get(name)
         if declared is None:
@@ -145,7 +155,7 @@ class Trial:
             if not self.ended:
                 self._end(kind, error)
         except Lost as lost:
-            say(f"trial {self.number} is no longer this client's, which goes on without it: {lost}")
+            say(f"trial {self.number} is no longer this client's, which continues without it: {lost}")
             return kind is None or issubclass(kind, (Pruned, Lost))
         return kind is not None and issubclass(kind, Pruned)
 
@@ -174,7 +184,7 @@ class Trial:
         self._has_no_value = True
 
     def _abandon(self, reason: str) -> None:
-        """Cancels a trial whose thread goes on; whatever that says of it afterwards raises Lost."""
+        """Cancels a trial whose thread keeps running; whatever that reports of it afterwards raises Lost."""
         if self._is_held():
             with contextlib.suppress(TuneError):  # its lease will end
                 self._study._call("/tell", {**self._name(), "state": "cancelled", "reason": reason}, retry_for_s=2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import time
 from typing import Any
 
 from tune_client._errors import TuneError, say
@@ -11,6 +12,7 @@ from tune_client._workers import Ticket
 from tune_ray._cluster import by_value, packed_packages, started
 
 _RESTARTS_MAX = 100
+_LASTS_S = 300.0  # without a loss for so long, earlier ones are forgotten: nodes that are taken away now and then are no fault
 
 
 class RayActors:
@@ -25,6 +27,7 @@ class RayActors:
         self._cpus, self._gpus = cpus, gpus
         self._running: dict[Any, Any] = {}  # actors by what their work() will give
         self._restarts = 0
+        self._lost_at_s = 0.0
 
     def start(self, ticket: Ticket, count: int) -> None:
         """See tune_client._workers.Engine."""
@@ -49,7 +52,9 @@ class RayActors:
                 reason = "it found no driver"
             except Exception as error:
                 reason = str(error)
-            self._restarts += 1
+            now_s = time.monotonic()
+            self._restarts = 1 if now_s - self._lost_at_s > _LASTS_S else self._restarts + 1
+            self._lost_at_s = now_s
             if self._restarts > _RESTARTS_MAX:
                 raise TuneError(f"{self._restarts} workers on Ray died, the last one: {reason}")
             say(f"a worker on Ray is gone ({reason[:200]}); another one takes its place")

@@ -47,7 +47,7 @@ class Agents:
 
     def __init__(self, server: str, study: str | None, slots: int, bundle: dict[str, float], strategy: str, token: str | None) -> None:
         self._ray = started()
-        check_fits(self._ray, slots, bundle)
+        check_fits(self._ray, slots, bundle, strategy)
         from ray.util.placement_group import placement_group  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         self.slots = slots

@@ -9,12 +9,17 @@ import pathlib
 import tarfile
 import time
 import zipfile
-from typing import Any
+from typing import Any, Callable
 
 from tune_client._errors import TuneError
 from tune_client._serve import program
 
 _FOR_PLACES_S = 10.0  # before it is said what the cluster lacks
+# Of the bundles that fit each node, how many may be used at once by strategies that bind nodes.
+_PLACES: dict[str, Callable[[list[int]], int]] = {
+    "STRICT_SPREAD": lambda by_node: sum(places > 0 for places in by_node),
+    "STRICT_PACK": lambda by_node: max(by_node, default=0),
+}
 
 
 def started() -> Any:
@@ -65,17 +70,19 @@ def _packed(binary: pathlib.Path, _mtime_ns: int, _size: int) -> bytes:
     return data.getvalue()
 
 
-def check_fits(ray: Any, count: int, bundle: dict[str, float]) -> None:
-    """TuneError where no node of the cluster could ever hold one bundle; a cluster that grows by itself is not asked."""
+def check_fits(ray: Any, count: int, bundle: dict[str, float], strategy: str = "PACK") -> None:
+    """TuneError where the cluster's nodes could never hold so many bundles; a cluster that grows by itself is not asked."""
     if os.environ.get("RAY_ADDRESS", "").startswith("autoscaler"):
         return
     deadline = time.monotonic() + _FOR_PLACES_S
     while True:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        places = sum(min((int(node.get(name, 0) // need) for name, need in bundle.items() if need), default=count) for node in nodes)
+        by_node = [min((int(node.get(name, 0) // need) for name, need in bundle.items() if need), default=count) for node in nodes]
+        places = _PLACES.get(strategy, sum)(by_node)
         if places >= count:
             return
         if nodes and time.monotonic() >= deadline:
             what = ", ".join(f"{need:g} {name}" for name, need in bundle.items() if need)
-            raise TuneError(f"{count} slots of {what} were asked for, and the cluster's {len(nodes)} nodes have room for {places}")
+            raise TuneError(f"{count} slots of {what} were asked for, and the cluster's {len(nodes)} nodes have room for {places}"
+                            + (f" with the strategy {strategy}" if strategy in _PLACES else ""))
         time.sleep(0.2)

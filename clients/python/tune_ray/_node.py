@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -66,3 +67,43 @@ class Agent:
         self._process = process
         if self._is_stopped:
             process.stdin.close()
+
+
+class Ranks:
+    """An actor with one rank of a training. What Ray gave it is in CUDA_VISIBLE_DEVICES."""
+
+    def __init__(self) -> None:
+        self._held = contextlib.ExitStack()  # the port where the ranks meet
+        self._gang: Any = None
+        self._is_stopped = False
+
+    def meet(self, packages: bytes) -> tuple[str, int]:
+        """The address and the port where all ranks meet, held for as long as this actor is there."""
+        bring(packages)
+        import ray  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+        from tune_client._gang import held_port
+
+        return ray.util.get_node_ip_address(), self._held.enter_context(held_port())
+
+    def run(self, packages: bytes, training: bytes, place: dict[str, Any], has_gpus: bool) -> tuple[str | None, bytes | None]:
+        """What went wrong, and what the function returned, pickled."""
+        bring(packages)
+        from tune_client._gang import Gang, Place
+
+        own = Place(**place)
+        if has_gpus:
+            own.gpus = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+        self._gang = Gang(pickle.loads(training), own, lambda rank, line: print(line, flush=True))
+        if self._is_stopped:
+            self._gang.stop()
+        try:
+            return None, self._gang.run().get(own.first)
+        except RuntimeError as error:
+            return str(error), None
+
+    def stop(self) -> None:
+        """Ends the process; one that is about to start, too."""
+        self._is_stopped = True
+        if self._gang is not None:
+            self._gang.stop()

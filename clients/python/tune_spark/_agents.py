@@ -122,4 +122,4 @@ class _Agent:
         resources = context.resources() if context is not None else {}
         gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
         code = run_agent(installed_program(SparkFiles.get(self._archive)), self._server, self._token, 1, self._cpus, gpus)
-        raise RuntimeError(f"the agent of slot {index} ended with exit code {code}; what it said stands in the executor's stderr")
+        raise RuntimeError(f"the agent of slot {index} ended with exit code {code}; its output is in the executor's stderr")

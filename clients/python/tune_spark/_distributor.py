@@ -94,7 +94,7 @@ class TuneDistributor:
             return
         if setting(self.spark, self.ssl_conf, "false").lower() == "true":
             _LOG.warning("This cluster has TLS encryption enabled; however, TuneDistributor does not encrypt what processes send to each "
-                         "other. The configuration '%s' is 'true', so it goes on.", self.ssl_conf)
+                         "other. The configuration '%s' is 'true', so it starts anyway.", self.ssl_conf)
             return
         raise RuntimeError("This cluster has TLS encryption enabled; however, TuneDistributor does not support data encryption in transit. "
                            f"To override this configuration and use TuneDistributor anyway, you may set '{self.ssl_conf}' to 'true' in "

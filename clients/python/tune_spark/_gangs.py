@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 from tune_client._errors import say
 from tune_client._gang import Gang, Place, RankError, Training, held_port
 from tune_client._workers import pickled
-from tune_spark._session import Job, send_packages, setting
+from tune_spark._session import Job, check_slots, send_packages, setting
 
 _CHUNK_BYTES = 1 << 18  # of a value on its way back; Connect's batches have 4 MiB
 _DONE, _FAILED = b"D", b"F"
@@ -32,7 +32,11 @@ class SparkGang:
         self._environment = environment
 
     def run(self, training: Training, frame: Any = None) -> list[Any]:
-        """What each rank returned (of a file: None each). RuntimeError when a rank failed, with the end of its output."""
+        """What each rank returned (of a file: None each). RuntimeError when a rank failed, with the end of its output.
+
+        TuneError where Spark has fewer places than tasks.
+        """
+        check_slots(self._spark, self._tasks)
         send_packages(self._spark)
         with _Lines() as lines:
             task = _Task(pickled(training, "the function"), self._processes // self._tasks, self._processes, self._use_gpu,
@@ -77,6 +81,11 @@ class _Task:
 
         context = BarrierTaskContext.get()
         task = context.partitionId()
+        tasks = len(context.getTaskInfos())
+        if tasks * self._count != self._world:  # of a data frame: its partitions
+            text = (f"the data frame has {tasks} partitions, and the training {self._world} processes: "
+                    f"repartition({self._world // self._count}) makes them fit")
+            return [pickle.dumps(("error", 0, text.encode()))]
         with held_port() as port, _Peers(task) as peers, _partition(batches, self._schema) as variables:
             told = [json.loads(each) for each in context.allGather(json.dumps([port, peers.port, peers.secret]))]
             hosts = [each.address.rpartition(":")[0] or each.address for each in context.getTaskInfos()]
@@ -270,7 +279,7 @@ class _Log:
             self._link.close()
 
     def write(self, rank: int, line: str) -> None:
-        """One line of a rank. Whoever does not take it, the training goes on."""
+        """One line of a rank. The training continues whether or not anybody takes it."""
         del rank
         with self._lock:
             if self._link is not None:

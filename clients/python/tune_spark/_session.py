@@ -12,6 +12,7 @@ import re
 import tarfile
 import tempfile
 import threading
+import time
 import uuid
 import zipfile
 from typing import Any, Callable, Iterable, Iterator
@@ -19,8 +20,9 @@ from typing import Any, Callable, Iterable, Iterator
 from tune_client._errors import TuneError
 from tune_client._serve import program
 
+_FOR_EXECUTORS_S = 10.0  # of a session that has just begun; until then too few of them is no mistake
 _LOCK = threading.Lock()
-_SENT: dict[int, dict[str, str]] = {}  # by session: what was sent, and under which name
+_SENT: dict[str, dict[str, str]] = {}  # by what has executors of its own: what was sent, and under which name
 
 
 def is_connect(spark: Any) -> bool:
@@ -49,10 +51,35 @@ def slots_of(spark: Any) -> int:
     return max(int(spark.sparkContext.defaultParallelism) // int(setting(spark, "spark.task.cpus", "1")), 1)
 
 
+def check_slots(spark: Any, tasks: int) -> None:
+    """TuneError where so many tasks can never run at once: Spark would look for places for ten minutes before it says so."""
+    check_supported(spark)
+    deadline = time.monotonic() + _FOR_EXECUTORS_S
+    while (slots := _tasks_at_once(spark)) < tasks:
+        if time.monotonic() >= deadline:
+            raise TuneError(f"the training needs {tasks} tasks at once, and this Spark runs {slots}: ask for fewer processes, or give it "
+                            "more executors or cores (spark.executor.instances, spark.executor.cores, spark.task.cpus)")
+        time.sleep(0.2)
+
+
+def _tasks_at_once(spark: Any) -> int:
+    """As Spark itself counts places for a barrier stage; slots_of() where it has no such count."""
+    if not is_connect(spark) and setting(spark, "spark.dynamicAllocation.enabled", "false") != "true":
+        with contextlib.suppress(Exception):
+            context = spark.sparkContext._jsc.sc()
+            return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+    return slots_of(spark)
+
+
+def _own_name(spark: Any) -> str:
+    """Of the application, or the session of Connect: what is sent to one is unknown to the next."""
+    return str(spark.session_id if is_connect(spark) else spark.sparkContext.applicationId)
+
+
 def send_packages(spark: Any) -> None:
     """Sends our packages to the executors, where they are imported like any other. Once a session."""
     with _LOCK:
-        sent = _SENT.setdefault(id(spark), {})
+        sent = _SENT.setdefault(_own_name(spark), {})
         if "packages" in sent:
             return
         path = _zip_of_packages()
@@ -66,7 +93,7 @@ def send_packages(spark: Any) -> None:
 def send_program(spark: Any) -> str:
     """Sends the program `tune` with its libraries; the name under which executors find the archive. Once a session."""
     with _LOCK:
-        sent = _SENT.setdefault(id(spark), {})
+        sent = _SENT.setdefault(_own_name(spark), {})
         if "program" not in sent:
             path = _tar_of_program()
             if is_connect(spark):

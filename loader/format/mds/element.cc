@@ -1,4 +1,10 @@
-// Single numbers: into bytes, out of bytes, from text.
+// Single numbers of MDS: into bytes, out of bytes, from text. MDS stores numpy's scalars and arrays
+// as raw little-endian memory, so a number must be exactly what numpy would have stored.
+//
+// Integers that do not fit, or doubles that are not whole, are refused instead of wrapped. Text
+// beyond the range of double is read as Python reads it, infinite or zero. float16 is rounded half
+// to even on the fraction's last bit; the sum of fraction and implicit bit carries into the
+// exponent where it must.
 
 #include <algorithm>
 #include <bit>

@@ -279,10 +279,10 @@ class Dataset:
         """The samples with these ids as one batch, whatever the position of the iteration."""
         return self._reader.batch([int(sample_id) for sample_id in sample_ids])
 
-    def stage_figures(self) -> dict[str, Any]:
+    def stage_stats(self) -> dict[str, Any]:
         """Where the time went so far: `samples`, `elapsed_s`, `fetch_wait_s` and `decode_wait_s` (the consumer waited),
         `read_s`, `decompress_s` and `transform_s` (summed over threads), `fetched_bytes`, and `bottleneck`, one sentence."""
-        return self._reader.stage_figures()
+        return self._reader.stage_stats()
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was given out, to be stored as JSON or with a checkpoint. All ranks' states

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
+#include "base/text/number_text.h"
 #include "base/text/text.h"
 #include "loader/format/convert_dtype.h"
 
@@ -21,8 +23,9 @@ template <class Number>
 bool parse_number(std::string_view text, Number& number) {
     text = trimmed(text);
     if (text.starts_with('+')) text.remove_prefix(1);
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+    const std::optional<Number> found = number_from_text<Number>(text);
+    if (found) number = *found;
+    return found.has_value();
 }
 
 /// Also Python's and JSON's words for what is no number.

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/text/counted.h"
 #include "loader/format/compression.h"
 #include "loader/rows/formats.h"
 #include "loader/rows/table_decoder.h"
@@ -99,7 +100,7 @@ Result<void> SplitShards::add_row(const ShardInfo& shard, std::string_view row,
     }
     if (fields.size() != shard.column_names.size())
         return data_loss("it has " + std::to_string(fields.size()) + " fields for " +
-                         std::to_string(shard.column_names.size()) + " columns");
+                         counted(static_cast<std::int64_t>(shard.column_names.size()), "column"));
     return rows.add_fields(fields, places_);
 }
 

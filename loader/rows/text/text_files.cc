@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text/counted.h"
 #include "base/text/text.h"
 #include "loader/format/text/csv_parser.h"
 #include "loader/rows/formats.h"
@@ -165,7 +166,7 @@ Result<void> TextFiles::scan_csv(std::string_view text, Piece& piece) {
         if (fields.size() != header_.size())
             return data_loss("line " + std::to_string(piece.first_line + parser.record_line() - 1) +
                              ": " + std::to_string(fields.size()) + " fields for " +
-                             std::to_string(header_.size()) + " columns");
+                             counted(static_cast<std::int64_t>(header_.size()), "column"));
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].empty()) continue;  // no value, whatever the type
             guesses_[i].see(fields[i]);

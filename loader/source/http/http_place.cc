@@ -1,4 +1,8 @@
-// From URLs to addresses, and where each service's own tools keep tokens.
+// From URLs (https, hf://, dbfs:/Volumes) to addresses, and where each service's own tools keep
+// tokens: HF_TOKEN and huggingface_hub's file, DATABRICKS_HOST and ~/.databrickscfg. Who is logged
+// in there needs to do nothing here.
+//
+// A token is sent only to the service it belongs to: plain https URLs get one only if it was given.
 
 #include <cstdlib>
 #include <filesystem>

@@ -53,6 +53,15 @@ std::string rest_of(const std::string& url) {
     return rest;
 }
 
+/// "https" and "host:9000" of "https://host:9000/"; an empty scheme where none is given.
+std::pair<std::string, std::string> scheme_and_host(const std::string& endpoint) {
+    const std::size_t colon = endpoint.find("://");
+    const bool has_scheme = colon != std::string::npos;
+    std::string host = has_scheme ? endpoint.substr(colon + 3) : endpoint;
+    while (host.ends_with('/')) host.pop_back();
+    return {has_scheme ? endpoint.substr(0, colon) : "", host};
+}
+
 /// Has the SDK ended when the process exits. Called when its first client was made: handlers run in
 /// the reverse order, so this one comes before the destructors of everything that it uses.
 void end_s3_at_exit() {
@@ -97,10 +106,9 @@ Result<StorePlace> open_s3(const std::string& url, S3Place place, const SourceOp
         if (!has_aws_credentials() && s3.GetAccessKey().empty()) s3.ConfigureAnonymousCredentials();
     }
     if (!place.endpoint.empty()) {
-        const std::size_t host = place.endpoint.find("://");
-        if (host != std::string::npos) s3.scheme = place.endpoint.substr(0, host);
-        s3.endpoint_override = place.endpoint.substr(host == std::string::npos ? 0 : host + 3);
-        while (s3.endpoint_override.ends_with('/')) s3.endpoint_override.pop_back();
+        const auto [scheme, host] = scheme_and_host(place.endpoint);
+        if (!scheme.empty()) s3.scheme = scheme;
+        s3.endpoint_override = host;
     }
     s3.force_virtual_addressing = place.is_virtual_hosted;
     s3.region = place.region;

@@ -1,4 +1,9 @@
-// A source, and a sink, over one of Arrow's file systems.
+// Data sets in S3 and HDFS: reading and uploading over Arrow's file systems.
+//
+// An object is identified by path and version (its modification time and size). A file of another
+// version is refused when it is opened: half of one shard and half of its successor would be a
+// wrong sample. Arrow reports HTTP errors as text only; failure_of reads the status out of it and
+// decides whether another attempt makes sense.
 
 #include <arrow/io/interfaces.h>
 #include <arrow/util/io_util.h>

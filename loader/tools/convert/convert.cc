@@ -203,7 +203,7 @@ Result<void> convert_table(TableReader& table, const ConvertOptions& options, Ro
         if (options.cancelled && options.cancelled->load())
             return Error{Code::kCancelled, "stopped; nothing was written"};
         if (progress.is_due())
-            progress.show("converted " + grouped(rows) + " rows, " + percent(table.progress()) +
+            progress.show("converted " + grouped(rows, "row") + ", " + percent(table.progress()) +
                           " of this file");
     }
 }

@@ -196,7 +196,7 @@ private:
         if (!error_) return {};
         const bool has_steps = samples_done_ > 0;
         if (has_steps)
-            error_->message += "; what was finished is kept, the same command goes on from there";
+            error_->message += "; what was finished is kept; the same command continues from there";
         return *error_;
     }
 
@@ -300,7 +300,7 @@ private:
         if (!progress_.is_due()) return;
         const std::int64_t all = rows_.catalogue.sample_count();
         progress_.show(progress_bar(static_cast<double>(samples_done_) / static_cast<double>(all)) +
-                       " " + grouped(samples_done_) + " of " + grouped(all) + " samples");
+                       " " + grouped(samples_done_) + " of " + grouped(all, "sample"));
     }
 
     [[nodiscard]] Result<ConvertReport> finish() {

@@ -89,7 +89,7 @@ double loader_rate(const std::filesystem::path& directory, int threads, const Im
         while (dataset->next(batch).value()) {
         }
     });
-    std::fprintf(stderr, "%s\n", bottleneck(dataset->stage_figures()).c_str());
+    std::fprintf(stderr, "%s\n", bottleneck(dataset->stage_stats()).c_str());
     return kFiles / seconds;
 }
 

@@ -217,7 +217,7 @@ EpochRate epoch_rate(const std::string& url, const std::filesystem::path& cache,
     while (dataset->next(batch).value()) {
         if (samples == 0) {
             rate.first_batch_s = since(start);
-            rate.first_batch_share = static_cast<double>(dataset->fetch_figures().bytes) /
+            rate.first_batch_share = static_cast<double>(dataset->fetch_stats().bytes) /
                                      static_cast<double>(kBatch * kSampleBytes);
         }
         samples += static_cast<std::int64_t>(batch.count);
@@ -227,7 +227,7 @@ EpochRate epoch_rate(const std::string& url, const std::filesystem::path& cache,
     const double seconds = since(start);
     rate.whole = set_bytes / seconds;
     rate.steady = set_bytes * 3 / 4 / (seconds - quarter_s);
-    rate.fetched_share = static_cast<double>(dataset->fetch_figures().bytes) / set_bytes;
+    rate.fetched_share = static_cast<double>(dataset->fetch_stats().bytes) / set_bytes;
     return rate;
 }
 

@@ -45,7 +45,7 @@ Read read_for_a_while(DatasetOptions options, int trial) {
            kSeconds) {
         if (dataset->next(batch).value()) read.samples += static_cast<double>(batch.count);
     }
-    read.fetched_bytes = static_cast<double>(dataset->fetch_figures().bytes);
+    read.fetched_bytes = static_cast<double>(dataset->fetch_stats().bytes);
     return read;
 }
 

@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
         tune::tracker::StoreOptions options;
         options.directory = directory;
         const auto store = tune::tracker::must(tune::tracker::Store::open(options));
-        for (const int key_count : {1, 10, 1'000}) tune::tracker::measure(*store, key_count);
+        for (const int key_count : {1, 10, 1'000, 2'000}) tune::tracker::measure(*store, key_count);
     }
     if (!is_given) fs::remove_all(directory);
     return 0;

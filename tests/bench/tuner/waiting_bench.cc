@@ -1,7 +1,8 @@
 // Who waits for whom: a durable value of an unrelated run, and a look at another study, without and
 // with a model that is asked for 1,000 points beside a replay, and beside readers of a large study;
-// then many agents of which one in ten works: heartbeats, and from a lease to its answer. Store and
-// studies in one process, no HTTP.
+// and while a study of 100,000 trials is learnt from, removed and restored; then many agents of
+// which one in ten works: heartbeats, and from a lease to its answer. Store and studies in one
+// process; the first part then once more over HTTP, against a server (waiting_http.cc).
 //   waiting_bench [AGENTS]     default 10000
 
 #include <algorithm>
@@ -10,16 +11,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/id.h"
+#include "tests/bench/tuner/waiting_http.h"
 #include "tracker/store/store.h"
 #include "tuner/api/routes.h"
+#include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/studies.h"
 
 namespace {
@@ -32,6 +37,8 @@ constexpr int kHistory = 600;
 constexpr int kAsked = 1000;
 constexpr int kMeasured = 2000;
 constexpr int kLarge = 10'000;  // trials of the study that others read
+constexpr int kHuge = 100'000;  // of the one that is learnt from, removed and restored
+constexpr int kWritten = 500;   // of them at a time
 
 double ms_since(Clock::time_point begin) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -167,6 +174,73 @@ void measure_readers(tracker::Store& store, Studies& studies) {
     print("all 10,000 trials of a study p50", percentile(pages, 0.5), 0);
 }
 
+/// As a server would have written it.
+void write_huge(tracker::Store& store) {
+    const auto made = store.execute(tracker::CreateExperiment{.name = "huge"}).value();
+    const StudyConfig config =
+        study_config_from_json({{"study", "huge"},
+                                {"metric", {{"name", "loss"}}},
+                                {"space", {{"x", {{"float", {0, 1}}}}, {"y", {{"float", {0, 1}}}}}},
+                                {"sampler", {{"type", "random"}, {"seed", 1}}}})
+            .value();
+    Study study({.name = "huge",
+                 .id = random_hex(8),
+                 .run_id = random_hex(16),
+                 .experiment_id = std::get<tracker::ExperimentId>(made),
+                 .seed = 1,
+                 .created_ms = 1},
+                config);
+    TUNE_CHECK(store.execute(tracker::Atomic{create_study_commands(study)}).has_value(), "study");
+    std::vector<tracker::Command> commands;
+    for (int i = 1; i <= kHuge; ++i) {
+        Trial& trial = study.start({.holder = {}, .worker = "w", .ask_request = {}, .now_ms = 1});
+        trial.run_id = random_hex(16);
+        study.finish(trial, {.state = TrialState::kComplete,
+                             .value = static_cast<double>(i % 997),
+                             .reason = {},
+                             .now_ms = 2});
+        for (tracker::Command& one : create_trial_commands(study, trial))
+            commands.push_back(std::move(one));
+        if (i % kWritten != 0) continue;
+        TUNE_CHECK(store.execute(tracker::Atomic{std::exchange(commands, {})}).has_value(),
+                   "trials");
+    }
+}
+
+/// What is measured beside `work`, which another thread does.
+void measure_beside(tracker::Store& store, Studies& studies, const std::string& run_id,
+                    const std::string& what, const std::function<void()>& work) {
+    std::atomic<bool> goes_on = true;
+    std::thread thread([&] {
+        const auto begin = Clock::now();
+        work();
+        print(what + " of 100,000 trials", ms_since(begin), 0);
+        goes_on = false;
+    });
+    measure(store, studies, run_id, "beside a " + what + " of 100,000 trials", goes_on);
+    thread.join();
+}
+
+void measure_huge(tracker::Store& store, Studies& studies) {
+    const std::string run_id = ask(studies, "other", 1).front().run_id;
+    measure_beside(store, studies, run_id, "warm start", [&] {
+        const Json json = {{"study", "warm"},
+                           {"metric", {{"name", "loss"}}},
+                           {"space", {{"x", {{"float", {0, 1}}}}, {"y", {{"float", {0, 1}}}}}},
+                           {"sampler", {{"type", "random"}, {"seed", 1}}},
+                           {"warm_start", {{"from", "huge"}}}};
+        answer_of<Studies::Created>([&](auto done) {
+            studies.create(study_config_from_json(json).value(), std::move(done));
+        });
+    });
+    measure_beside(store, studies, run_id, "removal", [&] {
+        answer_of<void>([&](auto done) { studies.erase("huge", std::move(done)); });
+    });
+    measure_beside(store, studies, run_id, "restore", [&] {
+        answer_of<void>([&](auto done) { studies.restore("huge", std::move(done)); });
+    });
+}
+
 void measure_agents(Studies& studies, int agents) {
     create(studies, "agents", "random");
     for (int i = 0; i < agents; ++i)
@@ -206,13 +280,16 @@ int main(int argc, char** argv) {
         std::filesystem::temp_directory_path() / ("tune-waiting-bench-" + random_hex(8));
     {
         auto store = tracker::Store::open({.directory = folder}).value();
+        write_huge(*store);
         auto studies = Studies::open({.store = store.get()}).value();
         measure_model(*store, *studies);
         measure_readers(*store, *studies);
+        measure_huge(*store, *studies);
         measure_agents(*studies, agents);
         studies->drain();
         store->stop();
         studies.reset();
     }
     std::filesystem::remove_all(folder);
+    measure_over_http(std::filesystem::canonical("/proc/self/exe").parent_path());
 }

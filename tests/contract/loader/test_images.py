@@ -160,6 +160,6 @@ def test_the_figures_say_what_holds_the_reader_up(photos):
     dataset = Dataset(folder, batch_size=10, columns=["jpg"], transforms={"jpg": Image(200)})
     for _ in dataset:
         pass
-    figures = dataset.stage_figures()
-    assert figures["samples"] == 120 and figures["transform_s"] > figures["decompress_s"] == 0
-    assert figures["bottleneck"].endswith(".")
+    stats = dataset.stage_stats()
+    assert stats["samples"] == 120 and stats["transform_s"] > stats["decompress_s"] == 0
+    assert stats["bottleneck"].endswith(".")

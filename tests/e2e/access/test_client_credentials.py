@@ -7,6 +7,8 @@ import sys
 import urllib.error
 import urllib.request
 
+import pytest
+
 from study_support import OK, ROOT, TUNE, call, run_arguments, server, wait_until
 
 STUDY = {"name": "s", "metric": {"name": "loss", "goal": "min"}, "space": {"x": {"float": [0, 1]}},
@@ -39,7 +41,9 @@ def test_what_a_lost_attempt_logs_is_refused(tmp_path):
         first = ask(url, lease_ttl_ms=300)
         run_id = first["run_id"]
         assert first["token"].startswith(f"tune-attempt.{run_id}.1.")
-        assert log(url, run_id, 0.5, first["token"]) == 200 and log(url, run_id, 0.5) == 200
+        assert log(url, run_id, 0.5) == 200, "so far only this attempt can have sent it"
+        assert log(url, run_id, 0.5, first["token"]) == 200
+        assert log(url, run_id, -999) == 409, "it sends its credential"
         wait_until(lambda: trials(url)[0]["state"] != "running", "the lease's end")
         second = ask(url, lease_ttl_ms=60_000)
         assert (second["run_id"], second["attempt"]) == (run_id, 2) and second["token"] != first["token"]
@@ -78,6 +82,65 @@ def test_the_python_clients_trial_has_its_token(tmp_path):
         done = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python")})
         assert done.stdout.startswith("tune-attempt."), done.stderr
+
+
+# With the stock client: what is the trial's own goes as ever, what is another's is refused.
+SCRIPT = """
+import os, sys
+import mlflow
+from mlflow.exceptions import MlflowException
+other, client = sys.argv[1], mlflow.MlflowClient()
+mlflow.set_experiment("mine")
+with mlflow.start_run() as run:
+    mlflow.log_metric("loss", 0.5)
+    mlflow.log_text("hello", "note.txt")
+    mlflow.log_input(mlflow.data.from_numpy(__import__("numpy").zeros(3)), context="train")
+    with mlflow.start_run(nested=True) as child:
+        mlflow.log_metric("inner", 1)
+        mlflow.log_text("hello", "note.txt")
+        with mlflow.start_run(nested=True):
+            mlflow.log_param("depth", 2)
+    model = mlflow.create_external_model(name="net")
+    mlflow.set_logged_model_tags(model.model_id, {"kind": "net"})
+    mlflow.log_metric("score", 1, model_id=model.model_id)
+    client.create_registered_model("digits")
+    client.create_model_version("digits", f"models:/{model.model_id}", run_id=run.info.run_id, model_id=model.model_id)
+with mlflow.start_run() as second:
+    mlflow.log_metric("later", 1)
+client.delete_run(child.info.run_id)
+refused = 0
+for call in (lambda: client.log_metric(other, "note", 1), lambda: client.set_tag(other, "a", "b"),
+             lambda: client.log_text(other, "hello", "note.txt"), lambda: client.delete_run(other),
+             lambda: client.set_experiment_tag(run.info.experiment_id, "a", "b"),
+             lambda: client.delete_experiment(run.info.experiment_id), lambda: client.delete_registered_model("digits"),
+             lambda: client.create_run("0")):
+    try:
+        call()
+    except (MlflowException, OSError) as error:
+        assert "is none of these" in str(error) or "403" in str(error), error
+        refused += 1
+print(run.info.run_id, child.info.run_id, second.info.run_id, refused)
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--host", "0.0.0.0", "--insecure-no-tls")], ids=["loopback", "beyond"])
+def test_a_script_writes_what_is_its_trials(tmp_path, flags):
+    with server(tmp_path, *flags) as (_, printed):
+        url = printed.replace("0.0.0.0", "127.0.0.1")
+        call(url, "/api/2.0/tune/studies", STUDY)
+        own, other = ask(url), ask(url)
+        environment = {**os.environ, "MLFLOW_TRACKING_URI": url, "MLFLOW_TRACKING_TOKEN": own["token"],
+                       "MLFLOW_RUN_ID": own["run_id"], "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+        done = subprocess.run([sys.executable, "-c", SCRIPT, other["run_id"]], capture_output=True, text=True,
+                              timeout=200, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        run, child, second, refused = done.stdout.split()[-4:]
+        assert run == own["run_id"] and refused == "8"
+        for made in (child, second):
+            tags = call(url, f"/api/2.0/mlflow/runs/get?run_id={made}")[1]["run"]["data"]["tags"]
+            assert {"key": "mlflow.parentRunId", "value": run} in tags
+        untouched = call(url, f"/api/2.0/mlflow/runs/get?run_id={other['run_id']}")[1]["run"]
+        assert untouched["info"]["lifecycle_stage"] == "active" and not untouched["data"].get("metrics")
 
 
 TRIAL = """

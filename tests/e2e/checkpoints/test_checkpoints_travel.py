@@ -134,7 +134,7 @@ def test_a_machine_is_gone_and_another_goes_on(tmp_path, store):
         x = trial["params"]["x"]
         curve = [sum(x * (i + 1) for i in range(step)) for step in range(1, STEPS + 1)]
         assert [value for _, value in farm.history(trial["run_id"])] == pytest.approx(curve)
-        wait_for(lambda: "goes on from the stored checkpoint" in (farm.artifact(trial, "logs/agent.log") or ""), "a log that says so")
+        wait_for(lambda: "resumes from the stored checkpoint" in (farm.artifact(trial, "logs/agent.log") or ""), "a log that says so")
         # By default nothing is left of a trial that has ended for good.
         assert manifests(farm, trial) == [] and not list((tmp_path).glob("shared/*/manifest-*"))
 

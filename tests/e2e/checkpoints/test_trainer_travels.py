@@ -65,7 +65,7 @@ def test_a_population_continues_members_of_another_machine(tmp_path):
         assert {trial["state"] for trial in trials} == {"complete"}
         check_lineages(trials)
         check_sums(trials)
-        wait_for(lambda: any("goes on from the stored checkpoint" in (farm.artifact(trial, "logs/agent.log") or "")
+        wait_for(lambda: any("resumes from the stored checkpoint" in (farm.artifact(trial, "logs/agent.log") or "")
                              for trial in trials), "a log that says that a trial went on elsewhere")
         # What nobody continues any more is not stored either.
         last = {trial["member"]: trial["number"] for trial in trials}

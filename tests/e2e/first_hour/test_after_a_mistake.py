@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 
+import mlflow
 import pytest
 
 from study_support import (NO_TRIAL, OK, REPORT, USAGE, end_all_of, run_arguments, server, start,
@@ -19,6 +20,27 @@ import sys
 print('tune: {"loss": %s}' % sys.argv[1])
 """
 COMMAND = [sys.executable, "train.py", "{x}"]
+
+
+# Fails in trial 0; the second one waits to be killed.
+BREAKS_THEN_WAITS = """
+import os, signal
+if os.environ["TUNE_TRIAL"] == "0":
+    raise KeyError("a mistake")
+open("waits", "w").close()
+signal.pause()
+"""
+
+
+def start_and_wait(arguments, folder):
+    """The `tune run`, once the script has made the file `waits`."""
+    process = start(*arguments, cwd=folder)
+    try:
+        wait_until((folder / "waits").exists, "the script's file")
+    except BaseException:
+        process.kill()
+        raise
+    return process
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
@@ -65,6 +87,67 @@ def test_without_a_limit_all_are_tried_and_count(tmp_path):
         done = tune(*arguments, cwd=tmp_path)
         assert done.returncode == NO_TRIAL and "5/5 trials" in done.stdout
     assert len(trials_of(tmp_path)) == 5
+
+
+def test_killed_after_a_failure_and_before_any_success(tmp_path):
+    (tmp_path / "train.py").write_text(BREAKS_THEN_WAITS)
+    arguments = run_arguments(COMMAND, trials=4, jobs=1)
+    process = start_and_wait(arguments, tmp_path)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    end_all_of(tmp_path)
+    [failed, _] = trials_of(tmp_path)
+    (tmp_path / "train.py").write_text(MENDED)
+    mended = tune(*arguments, cwd=tmp_path)
+    assert mended.returncode == OK, mended.stdout + mended.stderr
+    assert "1 trial failed before any succeeded and does not count" in mended.stderr and "4/4 trials" in mended.stdout
+    complete = [trial["params"]["x"] for trial in trials_of(tmp_path) if trial["state"] == "complete"]
+    assert len(complete) == 4 and failed["params"]["x"] in complete
+    assert tune_json("replay", "s", "--data", "tune-data", cwd=tmp_path)["differing"] == 0
+
+
+def test_failures_before_the_first_success_of_one_run_use_up_no_budget(tmp_path):
+    (tmp_path / "train.py").write_text("""
+import os, sys
+if int(os.environ["TUNE_TRIAL"]) < 2:
+    raise [KeyError, ValueError][int(os.environ["TUNE_TRIAL"])]("unlike")
+print('tune: {"loss": %s}' % sys.argv[1])
+""")
+    done = tune(*run_arguments(COMMAND, trials=3, jobs=1), cwd=tmp_path)
+    assert done.returncode == OK and "3/3 trials" in done.stdout, done.stdout + done.stderr
+    assert [trial["state"] for trial in trials_of(tmp_path)] == ["failed"] * 2 + ["complete"] * 3
+    for number in range(5):
+        assert f"  #{number} " in done.stderr, "each end is told"
+
+
+def test_the_value_of_a_categorical_in_the_message_does_not_hide_that_failures_are_alike(tmp_path):
+    (tmp_path / "train.py").write_text("import sys\nraise KeyError(sys.argv[1])\n")
+    done = tune("run", "-n", 9, "-m", "loss:min", "-j", 1, "--port", 0, "--study", "s", "opt=adam,sgd,lion,lamb", "--",
+                sys.executable, "train.py", "{opt}", cwd=tmp_path)
+    assert done.returncode == NO_TRIAL and "3 trials in a row failed alike" in done.stdout, done.stdout + done.stderr
+    assert len(trials_of(tmp_path)) == 3
+
+
+def test_a_run_whose_experiment_is_deleted_ends_and_says_so(tmp_path):
+    (tmp_path / "train.py").write_text(MENDED + """
+import os, signal
+if os.environ["TUNE_TRIAL"] == "1" and not os.path.exists("waits"):
+    open("waits", "w").close()
+    signal.pause()
+""")
+    arguments = run_arguments(COMMAND, trials=4, jobs=1)
+    process = start_and_wait(arguments, tmp_path)
+    try:
+        url = next(line for line in process.stderr if "http://" in line).split()[-1].removesuffix("/s/s")
+        mlflow.MlflowClient(url).delete_experiment(study_of(url)["experiment_id"])
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == USAGE, said
+    assert "the experiment of study 's' was deleted by an MLflow client. `tune restore --study s` brings both back" in said
+    assert tune("restore", "--study", "s", cwd=tmp_path).returncode == OK
+    done = tune(*arguments, cwd=tmp_path)
+    assert done.returncode == OK and "4/4 trials" in done.stdout, done.stdout + done.stderr
 
 
 def test_killed_between_the_failures_and_the_rest(tmp_path):
@@ -124,7 +207,7 @@ def test_a_study_with_results_is_not_replaced_and_the_ways_out_are_said(tmp_path
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
     assert "space.x is" in done.stderr and "--extend" in done.stderr
-    assert "a name of its own with --study NEW, or remove this one first with `tune rm s`" in done.stderr
+    assert "a name of its own (--study NEW), or remove this one first (`tune rm s`, study.delete() in Python)." in done.stderr
     assert "`tune restore --study s`" in tune("rm", "s", "--data", "tune-data", cwd=tmp_path).stdout
     assert tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path).returncode == OK
     assert all(trial["state"] == "complete" for trial in trials_of(tmp_path))

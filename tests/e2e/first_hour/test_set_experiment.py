@@ -1,8 +1,10 @@
 """Scripts as people have them: with set_experiment, with another tracking URI, with a login of their own. And what an
 attempt's credential, which makes the first of these work, keeps out."""
 
+import contextlib
 import json
 import pathlib
+import socket
 import time
 
 import mlflow
@@ -34,8 +36,8 @@ with mlflow.start_run(run_name="second"):  # a run of its own, in the experiment
     mlflow.log_metric("loss", -1)
 """
 
-# After one that logs here, a folder of its own in place of the server: as it is, with MLflow's leave, and as a run of
-# its own.
+# After one that logs here, another tracking URI in place of the server: as it is, for a folder with MLflow's leave, and as a
+# run of its own.
 ELSEWHERE = """
 import os
 import mlflow
@@ -45,7 +47,8 @@ if way > 1:
 if way == 3:
     del os.environ["MLFLOW_RUN_ID"], os.environ["MLFLOW_EXPERIMENT_ID"]
 if way > 0:
-    mlflow.set_tracking_uri("file:./elsewhere")
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+    mlflow.set_tracking_uri(os.environ["ELSEWHERE"])
 with mlflow.start_run():
     mlflow.log_metric("loss", 1)
 """
@@ -78,17 +81,45 @@ def test_set_experiment_leads_to_the_studys(farm, tmp_path):
     assert not client.search_runs(["0"])
 
 
-def test_another_tracking_uri_is_named_as_the_cause(farm, tmp_path):
-    farm.create("s", script(tmp_path, ELSEWHERE), 4, working_dir=str(tmp_path))
-    farm.start_agent(slots=1)
-    here, *others = farm.wait_for_end("s")
+@pytest.mark.parametrize("kind", ["folder", "database", "server"])
+def test_another_tracking_uri_is_named_as_the_cause(farm, tmp_path, kind):
+    with contextlib.ExitStack() as stack:
+        uri = {"folder": "file:./elsewhere", "database": f"sqlite:///{tmp_path}/elsewhere.db"}.get(kind)
+        if uri is None:
+            (tmp_path / "other").mkdir()
+            other = stack.enter_context(Farm(tmp_path / "other"))
+            uri = other.url
+        farm.create("s", script(tmp_path, ELSEWHERE), 4, working_dir=str(tmp_path), env={"ELSEWHERE": uri})
+        farm.start_agent(slots=1)
+        here, *others = farm.wait_for_end("s")
     assert here["state"] == "complete"
     reasons = [trial["reason"] for trial in others]
-    assert "The filesystem tracking backend" in reasons[0]
+    assert ("The filesystem tracking backend" if kind == "folder" else "not found") in reasons[0]
     assert "not found" in reasons[1]
     for reason in reasons[:2]:
         assert "exit code 1" in reason and "the script sets another tracking URI" in reason
     assert "metric 'loss' never arrived" in reasons[2] and "take mlflow.set_tracking_uri out" in reasons[2]
+
+
+def test_a_server_that_nobody_reaches_is_named(farm, tmp_path):
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        farm.create("s", script(tmp_path, ELSEWHERE), 2, env={"ELSEWHERE": nobody})
+        farm.start_agent(slots=1)
+        here, lost = farm.wait_for_end("s")
+    assert here["state"] == "complete" and lost["state"] == "failed"
+    assert f"unless {nobody} is this server, the script sets another tracking URI" in lost["reason"], lost["reason"]
+
+
+def test_a_file_that_is_missing_is_not_blamed_on_the_tracking_uri(farm, tmp_path):
+    source = """import os
+raise FileNotFoundError(f"/models/{os.environ['MLFLOW_RUN_ID']}/model.pt not found")
+"""
+    farm.create("s", script(tmp_path, source), 1)
+    farm.start_agent(slots=1)
+    [trial] = farm.wait_for_end("s")
+    assert "model.pt not found" in trial["reason"] and "tracking URI" not in trial["reason"]
 
 
 def lease(farm, agent):

@@ -62,7 +62,7 @@ def test_what_is_over_does_not_go_on(tmp_path):
     assert run(tmp_path).returncode == OK
     again = run(tmp_path)
     assert again.returncode == OK and "study s has ended after 3 trials: " in again.stderr
-    assert "goes on after 3 trials: " in run(tmp_path, trials=4).stderr
+    assert "resumes after 3 trials: " in run(tmp_path, trials=4).stderr
 
 
 def test_one_is_no_plural(tmp_path):
@@ -70,7 +70,7 @@ def test_one_is_no_plural(tmp_path):
     assert "1/1 trial\n" in first.stdout
     assert "1/1 trial has ended, 0 are running" in tune("show", "s", cwd=tmp_path).stdout
     assert "s: 1 suggestion repeated, 0 differ\n" in tune("replay", "s", cwd=tmp_path).stdout
-    assert "goes on after 1 trial: " in run(tmp_path, trials=2).stderr
+    assert "resumes after 1 trial: " in run(tmp_path, trials=2).stderr
 
 
 # --- help and errors -----------------------------------------------------------------------------

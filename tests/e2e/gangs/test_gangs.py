@@ -187,6 +187,15 @@ def test_tune_run_and_top(farm):
     farm.wait_for_end("s")
 
 
+def test_what_an_agent_does_not_use_any_more_is_shown(farm):
+    start_agent(farm, "a", "--log-rule", "exclude_host:disk I/O error")
+    farm.create("s", ["sh", "-c", "echo sda: disk I/O error; exit 1"], trials=1)
+    agent = wait_for(lambda: next((a for a in farm.get("tune/queue")["agents"] if a["excluded"]), None), "the exclusion")
+    assert agent["slots"] == 0 and agent["excluded"][0].startswith("this machine: ")
+    shown = tune("top", "--server", farm.url, cwd=farm.folder)
+    assert "does not use this machine: " in shown.stdout and "disk I/O error" in shown.stdout, shown.stdout
+
+
 def test_tune_run_nproc(tmp_path):
     script = tmp_path / "trial.py"
     script.write_text(WAITS)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from study_support import OK, USAGE, tune, tune_json
+from study_support import OK, USAGE, call, server, tune, tune_json
 
 
 def test_plan_knows_populations(tmp_path):
@@ -96,3 +96,21 @@ def test_plan_shows_brackets_and_time_before_running(tmp_path):
     text = tune(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path).stdout
     assert "bracket" in text and "time:     about" in text and "4 at a time" in text
     assert tune(*words[:-1], "soon", cwd=tmp_path).returncode == USAGE
+
+
+def test_plan_says_whether_a_servers_agents_can_run_it(tmp_path):
+    words = ["plan", "-m", "loss", "x=0..1", "--gpus", 4]
+    alone = tune_json(*words, cwd=tmp_path)
+    assert "agents" not in alone and not any("agent" in warning for warning in alone["warnings"])
+    with server(tmp_path, "--data", "d") as (_, url):
+        none = tune_json(*words, "--server", url, cwd=tmp_path)
+        assert none["agents"] == 0
+        assert any("no agent is registered" in warning for warning in none["warnings"])
+        agent = {"agent_id": "a", "host": "h", "slots": 4, "cpus": 8, "gpus": ["g0", "g1"]}
+        assert call(url, "/api/2.0/tune/agents/register", agent)[0] == 200
+        small = tune("plan", "-m", "loss", "x=0..1", "--gpus", 4, "--data", "d", cwd=tmp_path).stdout
+        assert "warning:  no registered agent has the 4 GPUs that a trial needs; the largest has 2 GPUs and 8 cores" in small
+        assert "agents:   1 agent registered" in small
+        fits = tune_json("plan", "-m", "loss", "x=0..1", "--gpus", 2, "--server", url, cwd=tmp_path)
+        assert fits["agents"] == 1 and not any("agent" in warning for warning in fits["warnings"])
+    assert tune(*words, "--server", "http://127.0.0.1:1", cwd=tmp_path, check=False).returncode != OK

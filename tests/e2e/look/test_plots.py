@@ -177,3 +177,10 @@ def test_several_objectives_have_a_front(studies, tmp_path, count):
     assert f"by m0, the first of {count} objectives; of 4 trials" in said
     found = tune_json("importance", f"front{count}", "--metric", "m1", "--server", url, cwd=tmp_path)
     assert found["metric"] == "m1" and found["trials"] == 4
+    route = f"/api/2.0/tune/studies/front{count}/importance?metric="
+    live = call(url, route + "m1")[1]
+    assert live["metric"] == "m1" and live["trials"] == 4
+    assert live["importances"] == pytest.approx(found["importances"])
+    assert call(url, route)[1]["metric"] == "m0"
+    status, refused = call(url, route + "nothing")
+    assert status == 400 and "'nothing' is no objective of the study; its objectives: m0, m1" in refused["message"]

@@ -135,11 +135,32 @@ def test_a_registered_model_is_the_start_of_another_study(farm, tmp_path):
     farm.create("second", [*train_command, "--epochs=1", f"--init-from={folder}"], **common)
     trial, = farm.wait_for_end("second")
     assert trial["state"] == "complete", trial["reason"]
+    # By its names, which the agent resolves: nobody has to fetch it.
+    names = ["models:/digits@champion", f"models:/digits/{registered['version']}", f"models:/{registered['model_id']}"]
+    for number, words in enumerate([[f"--init-from={names[0]}"], ["--init-from", names[1]], [f"--init-from={names[2]}"]]):
+        farm.create(f"named-{number}", [*train_command, "--epochs=1", *words], **common)
+        named, = farm.wait_for_end(f"named-{number}")
+        assert (named["state"], named["value"]) == ("complete", trial["value"]), named["reason"]
+        assert names[number] in wait_for(lambda: farm.artifact(named, "logs/agent.log"), "the agent's log")
+    farm.create("pooled", [str(TRAINER), "pool", f"--data={data}", "--width=32", "--epochs=1", f"--init-from={names[0]}"],
+                resources={"pool": 2}, **common)
+    pooled, = farm.wait_for_end("pooled")
+    assert (pooled["state"], pooled["value"]) == ("complete", trial["value"]), pooled["reason"]
     farm.create("scratch", [*train_command, "--epochs=1"], **common)
     scratch, = farm.wait_for_end("scratch")
     assert trial["value"] < scratch["value"] / 2, "what was learnt was taken along"
     log = wait_for(lambda: farm.artifact(trial, "logs/stderr.log"), "the log")
     assert "starts from" in log and "6 tensors taken" in log
+
+
+@pytest.mark.parametrize("uri, words", [("models:/nothing@champion", "nothing"), ("models:/nothing/3", "nothing"),
+                                        ("models:/nothing", "neither models:/NAME/VERSION nor models:/NAME@ALIAS")])
+def test_a_model_that_is_not_there(farm, uri, words):
+    farm.start_agent(slots=1)
+    farm.create("s", [PYTHON, "-c", "pass", f"--init-from={uri}"], trials=1)
+    wait_for(lambda: farm.trials("s") and farm.trials("s")[0]["state"] == "failed", "the refusal")
+    trial, = farm.trials("s")
+    assert trial["attempt"] == 1 and uri in trial["reason"] and words in trial["reason"], trial["reason"]
 
 
 def test_bad_values(tmp_path):

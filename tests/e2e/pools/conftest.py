@@ -16,7 +16,7 @@ class PoolFarm(Farm):
                            env={"FOLDER": str(self.folder)}, **more)
 
     def put(self, name, number):
-        """`gate`, `deaf`, `killer`, `exits`: which trials that holds for; `saves-first`; see pool_scripts."""
+        """`gate`, `deaf`, `killer`, `exits`: which trials that holds for; see pool_scripts."""
         (self.folder / name).write_text(str(number))
 
     def pools(self):

@@ -1,6 +1,5 @@
 """A pool in plain Python for the tests, and the same trial as a process. What is to happen to trials in the middle is
-in the folder FOLDER: `gate` with a number holds trials from that number on after their fifth step; with `saves-first` trials save
-each step before they report it."""
+in the folder FOLDER: `gate` with a number holds trials from that number on after their fifth step."""
 
 # Its loss depends on its parameter and the step alone; a further attempt goes on from the last one's checkpoint.
 COMMON = """
@@ -20,16 +19,9 @@ def train(number, attempt, x, folder, report, asked):
     with open(FOLDER / f"starts-{number}", "a") as starts:
         print(attempt, file=starts)
     for step in range(first, STEPS):
-        def save():
-            (state.parent / "new").write_text(str(step + 1))
-            os.replace(state.parent / "new", state)
-        # A kill between the two loses a step in one order, and has the next attempt report it once more in the other.
-        saves_first = number_in("saves-first") is not None
-        if saves_first:
-            save()
         report({"loss": (x - 0.3) ** 2 + 1 / (step + 1), "step": step})
-        if not saves_first:
-            save()
+        (state.parent / "new").write_text(str(step + 1))
+        os.replace(state.parent / "new", state)
         time.sleep(0.01)
         if number_in("killer") == number and step >= 2:
             os.kill(os.getpid(), signal.SIGSEGV)

@@ -1,17 +1,14 @@
-"""kill -9 of a pool, of its agent and of the server: attempts are lost, trials and results are not."""
+"""kill -9 of a pool, of its agent and of the server: attempts are lost, trials and results are not. At random, with other
+studies beside it: ../checkpoints/test_random_kills.py."""
 
-import contextlib
 import os
-import random
 import signal
-import time
 
 import pytest
 
 from agent_support import lives, outcome, wait_for
 
 TRIALS = 12
-ROUNDS = int(os.environ.get("TUNE_KILL_ROUNDS", 6))
 
 
 def undisturbed(farm):
@@ -89,34 +86,3 @@ def test_a_killed_server(farm, expected):
     finish(farm, expected)
     assert all(farm.attempts(number)[-1:] == [1] for number in range(2)), "nothing ran again"
     assert set(farm.pools()) <= set(pools)
-
-
-def test_random_kills(farm):
-    """Pools, supervisors, the agent and the server, alone and together. What a killed supervisor had not read is
-    lost with it, so a curve may lack a step; it never has one twice, nor a wrong one, and every trial ends once."""
-    chance = random.Random(5)
-    farm.start_agent(slots=2)
-    farm.put("saves-first", 1)
-    expected = undisturbed(farm)
-    farm.put("gate", TRIALS)
-    # A trial that lost two attempts runs alone, and the end of its process is then its own.
-    farm.create_pool("s", trials=TRIALS, retry={"max": 1000, "on": ["failed"]})
-    for _ in range(ROUNDS):
-        time.sleep(chance.uniform(0.05, 0.4))  # a random moment, which is the point
-        for victim in chance.sample(["pool", "supervisor", "agent", "server"], chance.choice([1, 1, 2])):
-            if victim == "server":
-                farm.server.kill()
-                farm.start_server()
-            elif victim == "agent":
-                farm.agents["agent"].kill()
-                farm.start_agent(slots=2)
-            else:
-                for pid in (farm.pools() if victim == "pool" else farm.supervisors(of="pools"))[:1]:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-    (farm.folder / "gate").unlink()
-    ended = outcome(farm, farm.wait_for_end("s"))
-    assert [trial[:3] for trial in ended] == [trial[:3] for trial in expected]
-    for (*_, value, history), (*_, whole) in zip(ended, expected):
-        assert set(history) <= set(whole) and len(set(history)) == len(history)
-        assert value == min(loss for _, loss in history)

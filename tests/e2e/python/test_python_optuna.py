@@ -5,6 +5,7 @@ import math
 import pickle
 import threading
 import time
+import warnings
 
 import optuna
 import pytest
@@ -152,7 +153,7 @@ def test_what_cannot_be_meant_is_said(url):
 
 def test_load_if_exists(url):
     first = create(url, "exists", load_if_exists=False, n_trials=5)
-    with pytest.raises(tune.TuneError, match="'exists' exists on http.*load_if_exists=True goes on with it") as taken:
+    with pytest.raises(tune.TuneError, match="'exists' exists on http.*load_if_exists=True resumes it") as taken:
         create(url, "exists", load_if_exists=False, n_trials=7)
     assert taken.value.code == "RESOURCE_ALREADY_EXISTS"
     assert first.info()["budget"]["trials"] == 5, "and nothing was changed"
@@ -285,3 +286,117 @@ def test_a_frame_has_what_is_asked_for(url, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ImportError, match="trials_dataframe needs pandas: pip install pandas"):
         study.trials_dataframe()
+
+
+def test_three_failures_alike_are_told_at_the_end_of_optimize(url, capsys):
+    study = create(url, "alike", n_trials=9, sampler="random")
+
+    def objective(trial):
+        raise ArithmeticError(f"bad luck of {trial.params['lr']}")
+
+    assert study.optimize(objective, catch=ArithmeticError) is study
+    assert len(study.trials) == 3
+    said = capsys.readouterr().err
+    last = study.trials[-1].reason
+    assert last.startswith("ArithmeticError: bad luck of ") and last in said
+    assert "study 'alike' was stopped: 3 trials in a row failed alike before any succeeded" in said
+    assert "Mend the objective and call optimize again" in said
+    study.optimize(lambda trial: trial.params["lr"])
+    assert "was stopped" not in capsys.readouterr().err
+    assert study.info()["counts"]["complete"] == 9, "the whole budget"
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_failures_before_the_first_success_use_up_no_budget(url, again):
+    name = f"mended-{again}"
+    study = create(url, name, n_trials=5, sampler="random")
+
+    def broken(trial):
+        raise KeyError("a mistake")
+
+    with pytest.raises(KeyError):
+        study.optimize(broken)
+    assert study.info()["state"] == "running"
+    failed = study.trials[0].params
+    if again:  # the script is started again; else a notebook goes on with the study it has
+        study = create(url, name, n_trials=5, sampler="random")
+        assert study.info()["excused"] == 1
+    study.optimize(lambda trial: trial.params["lr"])
+    info = study.info()
+    assert (info["state"], info["counts"]["complete"], info["excused"]) == ("completed", 5, 1)
+    if again:
+        assert failed in [trial.params for trial in study.trials("complete")], "it is tried again"
+
+
+def test_a_corrected_study_replaces_one_of_which_nothing_is_complete(url, capsys):
+    first = create(url, "corrected", sampler="random").info()["study_id"]
+    assert create(url, "corrected", sampler="random").info()["study_id"] == first
+    wider = {**SPACE, "lr": {"float": [1e-6, 0.1], "log": True}}
+    with pytest.raises(tune.TuneError, match="replace it, as none of its trials is complete") as kept:
+        create(url, "corrected", space=wider, replace=False)
+    assert kept.value.status == 409
+    second = create(url, "corrected", space=wider, direction="maximize")
+    assert second.info()["study_id"] != first and second.direction == "maximize"
+    said = capsys.readouterr().err
+    assert "study 'corrected' replaces the earlier one, in which no trial completed (" in said
+    assert "goal is max, was min" in said and "space.lr is " in said
+    second.ask().tell(0.5)
+    with pytest.raises(tune.TuneError) as differs:
+        create(url, "corrected", space=SPACE, direction="maximize")
+    assert differs.value.status == 409 and "replace it" not in str(differs.value)
+    for way in ("Undo the change to continue it", "a name of its own", "study.delete() in Python"):
+        assert way in str(differs.value)
+
+
+def test_a_goal_that_its_name_contradicts_is_warned_of(url):
+    with pytest.warns(UserWarning, match="'val_acc' is minimized, though its name suggests that more is better; if so, make its goal \"max\""):
+        tune.create_study("doubtful", space=SPACE, metric="val_acc", server=url)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tune.create_study("certain", space=SPACE, metric="val_acc", goal="max", server=url)
+
+
+def test_a_duration_leaves_out_what_a_trial_was_not_run(url):
+    study = create(url, "durations", n_trials=1, sampler="random", lease_s=1)
+    first = study.ask()
+    first._lost = True  # its client is gone: nobody renews
+    started = study.trials[0].datetime_start
+    trial = study.ask()
+    assert trial.number == first.number and trial.attempt == 2
+    trial.tell(0.5)
+    [ended] = study.trials
+    assert ended.datetime_start == started
+    assert ended.duration == datetime.timedelta(milliseconds=ended["ran_ms"])
+    assert ended.duration < ended.datetime_complete - ended.datetime_start
+
+
+def test_user_attributes_are_tags_of_the_runs(url):
+    attributes = {"owner": "me", "count": 3, "nested": {"a": [1, None]}, "text": "[no JSON", "number": "3", "flag": True}
+    study = create(url, "attributes", n_trials=1, sampler="random")
+
+    def objective(trial):
+        for key, value in attributes.items():
+            trial.set_user_attr(key, value)
+            study.set_user_attr(key, value)
+        assert trial.user_attrs == attributes
+        return 1.0
+
+    study.optimize(objective)
+    assert study.user_attrs == study.best_trial.user_attrs == study.trials[0].user_attrs == attributes
+    run = call(url, f"/api/2.0/mlflow/runs/get?run_id={study.best_trial.run_id}")[1]["run"]
+    assert {"key": "owner", "value": "me"} in run["data"]["tags"]
+    with pytest.raises(ValueError, match="names that begin with mlflow., tune., optuna. have a meaning of their own"):
+        study.set_user_attr("tune.state", "mine")
+    with pytest.raises(TypeError):
+        study.set_user_attr("object", object())
+
+
+def test_progress_is_said_and_garbage_collected(url, capsys, monkeypatch):
+    collected = []
+    monkeypatch.setattr("tune_client._optimize.gc.collect", lambda: collected.append(1))
+    study = create(url, "progress", n_trials=2, sampler="random")
+    study.optimize(lambda trial: 2.0 - trial.number, show_progress_bar=True, gc_after_trial=True)
+    said = [line for line in capsys.readouterr().err.splitlines() if "trial" in line]
+    assert said == ["tune_client: trial 0 is complete with 2; best: 2.0 of trial 0; 1 of 2 trials",
+                    "tune_client: trial 1 is complete with 1; best: 1.0 of trial 1; 2 of 2 trials"]
+    assert len(collected) == 2

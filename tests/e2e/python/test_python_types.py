@@ -24,6 +24,7 @@ def objective(trial: tune.Trial) -> float:
     assert_type(trial.suggest_int("n", 0, 1), int)
     assert_type(trial.suggest_categorical("c", ["a", "b"]), str)
     assert_type(trial.should_prune(), bool)
+    trial.set_user_attr("note", 1)
     return 1.0
 
 def note(study: tune.Study, trial: tune.FrozenTrial) -> None:
@@ -31,7 +32,7 @@ def note(study: tune.Study, trial: tune.FrozenTrial) -> None:
     assert_type(trial.state, tune.TrialState)
 
 study = tune.create_study("s", space={}, direction="minimize")
-study.optimize(objective, n_trials=3, callbacks=[note], catch=(ValueError,))
+study.optimize(objective, n_trials=3, callbacks=[note], catch=(ValueError,), gc_after_trial=True, show_progress_bar=True)
 assert_type(study.best_value, float | None)
 """
 

@@ -27,7 +27,7 @@ def test_rename_remove_and_restore_on_the_command_line(tmp_path):
     assert "there is no study 's'" in tune("show", "s", "--data", "tune-data", cwd=tmp_path).stderr
     assert trials_of(tmp_path, "digits") == before
     more = tune(*run_arguments(REPORT, trials=4, study="digits"), cwd=tmp_path)
-    assert more.returncode == OK and "goes on after 3 trials" in more.stderr
+    assert more.returncode == OK and "resumes after 3 trials" in more.stderr
     assert tune("rm", "digits", "--data", "tune-data", cwd=tmp_path).returncode == OK
     assert tune_json("ls", "--data", "tune-data", cwd=tmp_path)["studies"] == []
     missing = tune("restore", "--study", "s", "--data", "tune-data", cwd=tmp_path)
@@ -109,3 +109,26 @@ def test_a_client_that_died_leaves_no_study_running(tmp_path):
         assert study_of(url)["counts"]["running"] == 0
         assert study.ask(wait=False) is not None, "it goes on with whoever comes"
         assert study_of(url)["status"] == "running"
+
+
+def test_mlflows_tools_see_that_a_client_is_gone_with_a_lease_and_without(tmp_path):
+    with server(tmp_path, "--lease-ttl", "600ms", "--heartbeat", "300ms") as (_, url):
+        study = tune_client.create_study("s", space=SPACE, metric="loss", server=url)
+        client = mlflow.MlflowClient(url)
+
+        def shown():
+            return study_of(url)["status"], client.get_run(study.info()["run_id"]).info.status
+
+        call(url, "/api/2.0/tune/studies/s/ask", {"lease_ttl_ms": 5000})
+        assert shown() == ("running", "RUNNING")
+        wait_until(lambda: shown() == ("interrupted", "SCHEDULED"), "its lease has ended")
+        call(url, "/api/2.0/tune/studies/s/ask", {})  # the same trial, this time for ever
+        wait_until(lambda: shown() == ("running", "RUNNING"), "somebody has it")
+        wait_until(lambda: shown() == ("interrupted", "SCHEDULED"), "twenty lease times of silence")
+        [trial] = study.trials
+        assert trial.state == "running", "it stays with who has it"
+        assert "start its client again to continue" in tune("show", "s", "--server", url, cwd=tmp_path).stdout
+        assert call(url, "/api/2.0/tune/studies/s/tell", {"number": 0, "value": 0.5})[0] == 200, "it was only slow"
+        held = study.ask()
+        wait_until(lambda: shown() == ("running", "RUNNING"), "somebody works on it again")
+        held.tell(0.5)

@@ -12,15 +12,15 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def start_ranks(size, port=None, only=None, **parameters):
-    """Popen objects by rank; `only`: the ranks that are started."""
+def start_ranks(size, port=None, only=None, environment=None, **parameters):
+    """Popen objects by rank; `only`: the ranks that are started; `environment`: more variables, for all of them."""
     port = port or free_port()
     processes = []
     for rank in range(size) if only is None else only:
         variables = dict(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=size, LOCAL_WORLD_SIZE=size, MASTER_ADDR="127.0.0.1",
                          MASTER_PORT=port)
-        environment = clean_environment(**{name: str(value) for name, value in variables.items()})
-        processes.append(subprocess.Popen(command(**parameters), env=environment, stdout=subprocess.PIPE,
+        variables = {**{name: str(value) for name, value in variables.items()}, **(environment or {})}
+        processes.append(subprocess.Popen(command(**parameters), env=clean_environment(**variables), stdout=subprocess.PIPE,
                                           stderr=subprocess.PIPE, text=True))
     return processes
 

@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_file_loader import RawEventFileL
 from tensorboard.compat.proto import event_pb2
 from trainer_support import BAD_CONFIG, DONE, clean_environment, command, parse_lines, train, write_digits
 
-FIGURES = {"samples_per_second", "loader_wait_share", "loader_fetch_wait_s", "loader_decode_wait_s", "loader_read_s",
+STATS = {"samples_per_second", "loader_wait_share", "loader_fetch_wait_s", "loader_decode_wait_s", "loader_read_s",
            "loader_decompress_s", "loader_transform_s", "loader_fetched_mb"}
 
 
@@ -38,11 +38,11 @@ def points(lines):
 def test_a_trial_logs_where_its_time_went_and_says_the_bottleneck(data):
     run = train(data=data, epochs=2, environment={"MLFLOW_RUN_ID": "r"})
     assert run.code == DONE, run.stderr
-    (figures,) = [line for line in run.lines if "samples_per_second" in line]
-    assert set(figures) == FIGURES | {"step"}
-    assert figures["step"] == 90 and figures["samples_per_second"] > 0 and 0 <= figures["loader_wait_share"] <= 1
+    (stats,) = [line for line in run.lines if "samples_per_second" in line]
+    assert set(stats) == STATS | {"step"}
+    assert stats["step"] == 90 and stats["samples_per_second"] > 0 and 0 <= stats["loader_wait_share"] <= 1
     assert run.stderr.count("The loader keeps up") + run.stderr.count("holds the reader up") == 1
-    often = train(data=data, epochs=2, figures_every=1e-9)
+    often = train(data=data, epochs=2, stats_every=1e-9)
     assert len([line for line in often.lines if "samples_per_second" in line]) >= 90
     alone = train(data=data, epochs=1)
     assert not any("samples_per_second" in line for line in alone.lines)

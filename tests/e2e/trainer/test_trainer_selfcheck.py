@@ -6,8 +6,10 @@ import subprocess
 from trainer_support import BAD_CONFIG, DONE, TRAINER, clean_environment
 
 STEPS = ["device", "copies", "models", "precision", "graph", "resume", "memory", "reducer", "ranks", "packed", "data"]
-# What a CPU has nothing of, or this version does not do yet.
-SKIPPED = {"graph", "memory"}
+# What a CPU has nothing of.
+SKIPPED = {"graph"}
+
+MODELS = len("mlp cnn resnet18 resnet34 resnet50 transformer gpt torchscript".split())
 
 
 def selfcheck(*arguments):
@@ -27,7 +29,8 @@ def test_every_step_is_ok_on_a_cpu():
     assert process.returncode == DONE
     assert report["failed"] == 0 and report["ok"] == len(STEPS) - len(SKIPPED)
     assert steps["copies"]["unit"] == "GB/s" and steps["copies"]["value"] > 0.01
-    assert steps["models"]["value"] >= 4
+    assert steps["models"]["value"] == 2 * MODELS, "every model with every optimizer"
+    assert steps["memory"]["value"] >= 2, "parts into which a batch was cut"
     assert 0 <= steps["data"]["value"] < 100
 
 

@@ -95,6 +95,51 @@ def test_ctrl_c_ends_the_agents_and_the_same_command_goes_on(scene):
     scene.check_whole(6)
 
 
+# Saves what it has when it is asked to end, which takes several looks of the launcher, and continues from there.
+SAVING = """
+echo "$TUNE_TRIAL.$TUNE_ATTEMPT" >> "$JOURNAL"
+saved="$TUNE_CHECKPOINT_DIR/saved"
+trap 'sleep 3 & wait $!; echo done > "$saved"; exit 11' TERM
+while [ -e "$GATE" ]; do sleep 0.05; done
+[ -s "$saved" ] && echo "tune: {\\"loss\\": $1}"
+"""
+
+
+def test_trials_have_their_grace_to_save_however_often_the_launcher_looks(scene):
+    (scene.folder / "trial.sh").write_text(SAVING)
+    scene.gate.touch()
+    words = ["run", "--port", free_port(), "--on", "site", *scene.study(2)]
+    first = scene.start(*words)
+    wait_for(lambda: len(scene.starts()) == 2, "two trials that run")
+    first.send_signal(signal.SIGINT)
+    assert first.wait(60) == 130, first.output.read_text()
+    scene.check_nothing_left()
+    scene.gate.unlink()
+    second = scene.tune(*words)
+    assert second.returncode == OK, second.stderr  # a trial without its checkpoint reports nothing and fails
+    scene.check_whole(2)
+    assert sorted(scene.starts()) == ["0.1", "0.2", "1.1", "1.2"]
+
+
+def test_drained_agents_take_no_more_trials_and_end_those_they_have(scene):
+    url = scene.server()
+    scene.gate.touch()
+    scene.tune_json("agents", "up", "--on", "site", "--server", url)
+    run = scene.start("run", "--no-agent", "--server", url, *scene.study(4))
+    wait_for(lambda: len(scene.starts()) == 2, "two trials that run")
+    down = scene.start("agents", "down", "--drain", "--server", url)
+    wait_for(lambda: all(b"no more trials are taken" in log.read_bytes()
+                         for log in (scene.home / ".tune" / "agents" / "site").glob("*.log")), "the agents' word")
+    scene.gate.unlink()
+    assert down.wait(60) == OK, down.output.read_text()
+    assert sorted(scene.starts()) == ["0.1", "1.1"], "a trial was given back or one more was taken"
+    scene.tune_json("agents", "up", "--on", "site", "--server", url)
+    assert run.wait(60) == OK
+    assert {trial["attempt"] for trial in scene.check_whole(4, data=scene.folder / "data")} == {1}
+    scene.tune_json("agents", "down", "--server", url)
+    scene.check_nothing_left()
+
+
 def test_agents_up_down_and_ls(scene):
     url = scene.server()
     assert scene.tune_json("agents", "up", "--on", "site", "--server", url)["started"] == 2

@@ -36,6 +36,7 @@ class Refused(Exception):
 class Cluster:
     def __init__(self, folder, version="1.31", nodes=("node-a", "node-b"), room=100, jobset=True, images=("tune:1",)):
         self.folder = pathlib.Path(folder)
+        self.token = TOKEN
         self.version = version
         self.nodes = nodes
         self.room = room  # pods that run at a time
@@ -58,15 +59,16 @@ class Cluster:
         self.events.append((self.clock, kind, copy.deepcopy(pod)))
         self.lock.notify_all()
 
-    def create(self, kind, body, is_dry):
+    def create(self, kind, body, is_dry, is_strict):
+        """`is_strict`: the query has fieldValidation=Strict; without it unknown fields are dropped with a warning."""
         if kind == "jobs":
-            self.check(body)
+            self.check(body, is_strict)
         if kind == "jobsets":
             for job in body["spec"]["replicatedJobs"]:
                 self.check({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "of-a-set"},
-                            "spec": job["template"]["spec"]})
+                            "spec": job["template"]["spec"]}, is_strict)
         if kind == "secrets":
-            self.check(body)
+            self.check(body, is_strict)
         name = body["metadata"]["name"]
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) < 64, name
         with self.lock:
@@ -81,9 +83,9 @@ class Cluster:
                 self.make_pods(kind, body)
             return body
 
-    def check(self, body):
+    def check(self, body, is_strict):
         try:
-            kubernetes_validate.validate(body, self.version, strict=True)
+            kubernetes_validate.validate(body, self.version, strict=is_strict)
         except kubernetes_validate.ValidationError as error:
             raise Refused(400, "BadRequest", f"strict decoding error: {error.message} at {list(error.path)}") from error
 
@@ -242,7 +244,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(url.query))
         cluster.calls.append((self.command, self.path))
         try:
-            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            if self.headers.get("Authorization") != f"Bearer {cluster.token}":
                 raise Refused(401, "Unauthorized", "Unauthorized")
             self.route(cluster, url.path, query, body)
         except Refused as refused:
@@ -266,7 +268,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if log:
             return self.send_log(cluster, name)
         if self.command == "POST":
-            return self.answer(cluster.create(kind, body, query.get("dryRun") == "All"), 201)
+            return self.answer(cluster.create(kind, body, query.get("dryRun") == "All",
+                                               query.get("fieldValidation") == "Strict"), 201)
         if self.command == "DELETE":
             return self.answer(cluster.delete(kind, name, body))
         if query.get("watch"):

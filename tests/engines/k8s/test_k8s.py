@@ -244,6 +244,31 @@ def test_expired_credentials_and_old_or_bare_clusters_are_refused(scene):
     assert "the cluster cannot be reached" in scene.tune(*scene.run_words()).stderr
 
 
+def test_credentials_that_expire_in_the_middle_are_asked_for_again(scene):
+    program = scene.folder / "login.sh"
+    program.write_text(f"#!/bin/sh\necho '{{\"status\": {{\"token\": \"'$(cat {scene.folder}/now)'\"}}}}'\n")
+    program.chmod(0o755)
+    (scene.folder / "now").write_text(scene.cluster.token)
+    scene.write_config(scene.certificate, user={"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": str(program)}})
+    run = start_study(scene)
+    (scene.folder / "now").write_text("token-of-the-next-quarter")
+    scene.cluster.token = "token-of-the-next-quarter"
+    scene.gate.unlink()
+    assert run.wait(60) == OK, run.output.read_text()
+    scene.check_whole(6)
+    scene.check_quiet()
+
+
+def test_pods_cannot_be_drained(scene):
+    run = start_study(scene)
+    done = scene.tune("agents", "down", "--drain", "--on", "farm")
+    assert done.returncode != OK and "cannot ask its pods to take no more trials" in done.stderr
+    scene.gate.unlink()
+    assert run.wait(60) == OK, run.output.read_text()
+    scene.check_whole(6)
+
+
 def test_a_credential_program_gives_the_token(scene):
     program = scene.folder / "login.sh"
     program.write_text("#!/bin/sh\necho '{\"status\": {\"token\": \"'$PART'-of-ann\"}}'\n")

@@ -183,6 +183,34 @@ def test_inside_an_allocation_agents_are_its_steps(scene, slurm):
     check_quiet(scene, slurm)
 
 
+def in_allocation(scene, *words, nodes=2):
+    return scene.start_program("salloc", f"--nodes={nodes}", "--ntasks-per-node=1", "--cpus-per-task=1", *words)
+
+
+def test_steps_without_room_wait_and_are_not_asked_for_again(scene, slurm):
+    with_settings(scene, agents=5)
+    scene.gate.touch()
+    run = in_allocation(scene, TUNE, "run", "--port", "0", "--on", "cluster", *scene.study(6))
+    wait_for(lambda: b"2 agents running, 3 pending: the allocation has no room for it yet" in run.output.read_bytes(), "the reason")
+    folder, = (scene.home / ".tune" / "agents").glob("steps-*")
+    wait_for(lambda: run.output.read_bytes().count(b"\n") > 0 and len(scene.starts()) == 2, "two trials that run")
+    assert len(list(folder.glob("*.lock"))) == 5
+    scene.gate.unlink()
+    assert run.wait(60) == OK, run.output.read_text()
+    scene.check_whole(6)
+    assert len(list(folder.glob("*.log"))) == 5, "a step was asked for again while it waited"
+    check_quiet(scene, slurm)
+
+
+def test_steps_that_fail_at_once_are_given_up_with_their_output(scene, slurm):
+    with_settings(scene, setup="echo no module called cuda >&2\nexit 3", agents=1)
+    run = in_allocation(scene, TUNE, "run", "--port", "0", "--on", "cluster", *scene.study(4))
+    assert run.wait(60) != OK
+    text = run.output.read_text()
+    assert "3 agents in a row ended at once (exit code 3)" in text and "no module called cuda" in text
+    check_quiet(scene, slurm)
+
+
 def test_a_launcher_that_was_killed_finds_its_agents_again(scene, slurm):
     first, words = start_study(scene)
     first.kill()

@@ -15,6 +15,42 @@ Handler named(std::string name) {
     return [name](const auto&, const Responder& respond) { respond(text_response(name)); };
 }
 
+/// What does not build, so that no route can be forgotten: one that declares nothing, or that is
+/// about something and does not say what.
+template <class R>
+concept BuildsWithNeeds = requires {
+    R{.method = Method::kGet, .access = Access::kOpen, .pattern = "/x"};
+};
+template <class R>
+concept BuildsWithoutNeeds = requires {
+    R{.method = Method::kGet, .pattern = "/x"};
+};
+template <class R>
+concept BuildsOfItsMethod = requires {
+    R{Method::kGet};
+};
+template <class R>
+concept BuildsOfItsPath = requires {
+    R{Method::kGet, "/x"};
+};
+template <Access access>
+concept IsAboutNothing = requires {
+    typename std::integral_constant<bool, (static_cast<void>(Needs(access)), true)>;
+};
+
+static_assert(BuildsWithNeeds<Route>);
+static_assert(!BuildsWithoutNeeds<Route>);
+static_assert(!BuildsOfItsMethod<Route>);
+static_assert(!BuildsOfItsPath<Route>);
+static_assert(!std::is_default_constructible_v<Route>);
+static_assert(IsAboutNothing<Access::kOpen>);
+static_assert(IsAboutNothing<Access::kByUrl>);
+static_assert(IsAboutNothing<Access::kAdmin>);
+static_assert(!IsAboutNothing<Access::kRead>);
+static_assert(!IsAboutNothing<Access::kWrite>);
+static_assert(!IsAboutNothing<Access::kAgent>);
+static_assert(!IsAboutNothing<Access::kRun>);
+
 class RouterTest : public testing::Test {
 protected:
     RouterTest() {

@@ -7,7 +7,7 @@
 
 #include "tests/tracker/api/test_api.h"
 
-namespace tune::tracker {
+namespace tune::tracker::routes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -438,4 +438,4 @@ TEST(WebRoutes, ServeThePageWithItsPolicy) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::routes_test

@@ -122,7 +122,8 @@ protected:
     std::unique_ptr<TokenBook> tokens_ =
         TokenBook::open(api_.folder / "tokens.json", clock_).value();
     NoAttempts attempts_;
-    LocalGate inner_{kOwnerToken, page_, *tokens_, attempts_, Guard::kClosed};
+    AttemptLimits limits_{*api_.store, {}};
+    LocalGate inner_{kOwnerToken, {page_, *tokens_, attempts_, limits_}, Guard::kClosed};
     PasswordPool pool_;
     UserGate gate_;
 };

@@ -98,6 +98,43 @@ TEST(Budgets, OneClientLeavesConnectionsToOthers) {
     wait_for_place(server.port());
 }
 
+/// Believes nobody who sends a login, and knows whoever sends "Bearer known".
+class Doorman final : public Authenticator {
+public:
+    Principal authenticate(const Credentials& credentials) const override {
+        if (credentials.authorization.starts_with("Basic ")) {
+            ClaimedPrincipal claimed;
+            claimed.most = Access::kAdmin;
+            return claimed;
+        }
+        if (credentials.authorization != "Bearer known") return AnonymousPrincipal();
+        return UserPrincipal{.user_id = 1, .username = "ann", .most = Access::kRun};
+    }
+    Result<void> check_metrics(const Principal&, std::string_view,
+                               std::span<const Metric>) const override {
+        return {};
+    }
+};
+
+TEST(Budgets, OnlyWhoHasProvedToBeSomebodyLeavesTheShare) {
+    const Doorman doorman;
+    ServerOptions options;
+    options.connections_per_client_max = 2;
+    TestServer server(options, 2000, &doorman);
+    const auto ask = [](RawClient& client, const char* credential) {
+        return client.exchange(
+            get("/hello/x", std::string("Authorization: ") + credential + "\r\n"));
+    };
+    RawClient known(server.port());
+    EXPECT_EQ(ask(known, "Bearer known").status, 200);
+    RawClient made_up(server.port());
+    RawClient another(server.port());
+    for (RawClient* client : {&made_up, &another})
+        EXPECT_EQ(ask(*client, "Basic YTpi").status, 200) << "the route asks nobody for anything";
+    RawClient extra(server.port());
+    EXPECT_EQ(ask(extra, "Basic YTpj").status, 429);
+}
+
 /// A connection that has become a stream keeps its place, and gives it back.
 TEST(Budgets, StreamsCountAsConnectionsOfTheirClient) {
     ServerOptions options;

@@ -75,8 +75,10 @@ private:
 class TestServer {
 public:
     /// Its end is quick; a test of the drain itself asks for more patience.
-    explicit TestServer(ServerOptions options = {}, int drain_max_ms = 2000) {
+    explicit TestServer(ServerOptions options = {}, int drain_max_ms = 2000,
+                        const Authenticator* authenticator = nullptr) {
         add_routes();
+        if (authenticator != nullptr) router.set_authenticator(*authenticator);
         options.port = 0;
         options.drain_timeout_ms = std::min(options.drain_timeout_ms, drain_max_ms);
         auto started = Server::start(options, router);

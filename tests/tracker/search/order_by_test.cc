@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tune::tracker::search {
+namespace tune::tracker::search::order_by_test {
 namespace {
 
 constexpr const char* kEntities[] = {"attribute", "metric", "param", "tag", "dataset"};
@@ -78,4 +78,4 @@ TEST(OrderBy, ReadsExperimentKeys) {
 }
 
 }  // namespace
-}  // namespace tune::tracker::search
+}  // namespace tune::tracker::search::order_by_test

@@ -41,6 +41,8 @@ protected:
 };
 
 TEST_F(MigrationsTest, GrantsOnPromptsGoOnToHold) {
+    execute("DROP TABLE metric_marks");
+    execute("DROP TABLE marked_points");
     execute("DELETE FROM schema_version WHERE version >= 9");
     execute(
         "INSERT INTO registered_models VALUES (1, 'greeting', '', 1, 1, 1, 0), "

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tune::tracker {
+namespace tune::tracker::webhook_routes_test {
 namespace {
 
 const Json kModelCreated = {{"entity", "REGISTERED_MODEL"}, {"action", "CREATED"}};
@@ -254,4 +254,4 @@ TEST_F(WebhookRoutesTest, ThereAreAtMostAThousand) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::webhook_routes_test

@@ -46,9 +46,11 @@ protected:
         return std::string(tracker::method_name(route.method)) + " " + route.pattern;
     }
 
-    tracker::LocalGate gate_{kToken, login_, *tokens_, attempts_, tracker::Guard::kLoopback};
-    tracker::LocalGate off_{kToken, login_, *tokens_, attempts_, tracker::Guard::kOff};
-    tracker::LocalGate closed_{kToken, login_, *tokens_, attempts_, tracker::Guard::kClosed};
+    tracker::LocalGate gate_{
+        kToken, {login_, *tokens_, attempts_, limits_}, tracker::Guard::kLoopback};
+    tracker::LocalGate off_{kToken, {login_, *tokens_, attempts_, limits_}, tracker::Guard::kOff};
+    tracker::LocalGate closed_{
+        kToken, {login_, *tokens_, attempts_, limits_}, tracker::Guard::kClosed};
 };
 
 TEST_F(AccessTest, EveryRouteAsksEverybodyForWhatItNeeds) {
@@ -199,6 +201,25 @@ TEST_F(AccessTest, BeyondLoopbackNothingIsOpenButThePage) {
         EXPECT_EQ(status_of(route, {{"Authorization", std::string("Bearer ") + kToken}}), 200)
             << name_of(route);
     }
+}
+
+/// Of attempts that are over no secret is kept: such a token proves nothing.
+TEST_F(AccessTest, BeyondLoopbackAnAttemptThatIsOverReadsNothing) {
+    router_.set_authenticator(closed_);
+    const std::string current = world_.lease_with_token("a")->leases.at(0).token;
+    std::string made_up = current;
+    made_up.back() = made_up.back() == '0' ? '1' : '0';
+    for (const Route& route : router_.routes()) {
+        const Access access = route.access.access();
+        const bool is_open = access == Access::kOpen || access == Access::kByUrl;
+        EXPECT_EQ(status_of(route, {{"Authorization", "Bearer " + made_up}}), is_open ? 200 : 409)
+            << name_of(route);
+    }
+    router_.set_authenticator(gate_);
+    for (const Route& route : router_.routes())
+        EXPECT_EQ(status_of(route, {{"Authorization", "Bearer " + made_up}}),
+                  route.access.access() <= Access::kWrite ? 200 : 409)
+            << name_of(route);
 }
 
 TEST_F(AccessTest, ATokenReachesAsFarAsItsScope) {

@@ -77,24 +77,27 @@ protected:
     ManualClock token_clock_{1'000'000};
     std::unique_ptr<tracker::TokenBook> tokens_ =
         tracker::TokenBook::open(folder_ / "tokens.json", token_clock_).value();
-    tracker::LocalGate closed_to_others_{kToken, login_, *tokens_, attempts_,
-                                         tracker::Guard::kClosed};
+    std::string path_of_upload(const std::string& id) const {
+        const auto upload = artifacts_->multipart().find(id);
+        return upload ? upload->path : std::string();
+    }
+    tracker::AttemptLimits limits_{world_.store(),
+                                   [this](const std::string& id) { return path_of_upload(id); }};
+    tracker::LocalGate closed_to_others_{
+        kToken, {login_, *tokens_, attempts_, limits_}, tracker::Guard::kClosed};
     tracker::PasswordPool passwords_;
-    tracker::UserGate users_{closed_to_others_,
-                             *tokens_,
-                             world_.store(),
-                             passwords_,
-                             token_clock_,
-                             "tune_user_test",
-                             {.experiment_of_study =
-                                  [this](const std::string& name, bool or_erased) {
-                                      return world_.studies().experiment_of(name, or_erased);
-                                  },
-                              .path_of_upload =
-                                  [this](const std::string& id) {
-                                      const auto upload = artifacts_->multipart().find(id);
-                                      return upload ? upload->path : std::string();
-                                  }}};
+    tracker::UserGate users_{
+        closed_to_others_,
+        *tokens_,
+        world_.store(),
+        passwords_,
+        token_clock_,
+        "tune_user_test",
+        {.experiment_of_study =
+             [this](const std::string& name, bool or_erased) {
+                 return world_.studies().experiment_of(name, or_erased);
+             },
+         .path_of_upload = [this](const std::string& id) { return path_of_upload(id); }}};
     std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
     tracker::Router router_;
 };

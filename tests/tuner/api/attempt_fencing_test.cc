@@ -139,7 +139,8 @@ TEST_F(AttemptFencingTest, TheOldHolderCannotDecideTheTrial) {
     EXPECT_EQ(log(old.run_id, -999, old.token).status, 409);
     const Answered open = log(old.run_id, -999);
     EXPECT_EQ(open.status, 409) << "it may have dropped its credential";
-    EXPECT_THAT(open.body["message"].get<std::string>(), HasSubstr("an attempt was lost"));
+    EXPECT_THAT(open.body["message"].get<std::string>(),
+                HasSubstr("an earlier attempt may still be running"));
     const Json row = {{"key", "loss"}, {"value", -999}, {"timestamp", 1}};
     EXPECT_EQ(post("runs/log-batch", {{"run_id", old.run_id}, {"metrics", {row}}}).status, 409);
     Json spelled = row;
@@ -148,6 +149,15 @@ TEST_F(AttemptFencingTest, TheOldHolderCannotDecideTheTrial) {
     EXPECT_EQ(log(current.run_id, 0.5, current.token).status, 200);
     ASSERT_TRUE(world_.finish("b", token(current), {.request_id = "f"}).has_value());
     EXPECT_EQ(world_.trial(0).value, 0.5);
+}
+
+TEST_F(AttemptFencingTest, WhoHasShownItsCredentialDoesNotDecideWithoutIt) {
+    const Lease lease = world_.lease_with_token("a")->leases.at(0);
+    EXPECT_EQ(log(lease.run_id, 0.5).status, 200) << "a script that knows no tokens";
+    EXPECT_EQ(log(lease.run_id, 0.4, lease.token).status, 200);
+    EXPECT_EQ(log(lease.run_id, -999).status, 409);
+    const Json note = {{"run_id", lease.run_id}, {"key", "note"}, {"value", 1}, {"timestamp", 1}};
+    EXPECT_EQ(post("runs/log-metric", note).status, 200);
 }
 
 TEST_F(AttemptFencingTest, WithoutACredentialMlflowStaysAsItIs) {

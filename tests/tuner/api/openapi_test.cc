@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/tuner/api/application.h"
+#include "tuner/config/study_schema.h"
 
 namespace tune::tuner {
 namespace {
@@ -89,6 +90,23 @@ TEST_F(OpenApiTest, EveryReferenceLeadsToAComponentAndEveryComponentIsUsed) {
         if (component.find("/schemas/") == std::string::npos) continue;
         EXPECT_TRUE(references.contains(component)) << component << " is used nowhere";
     }
+}
+
+/// The body that creates a study has the keys of study.yaml, `name` for `study`, and three of its
+/// own; POST .../priority has the range of the key.
+TEST_F(OpenApiTest, AStudyIsCreatedWithTheKeysOfItsFile) {
+    const Json schema = parse_json(study_schema()).value();
+    std::set<std::string> keys = {"name", "request_id", "extend", "replace"};
+    for (const auto& [key, value] : schema["properties"].items())
+        if (key != "study") keys.insert(key);
+    const Json& schemas = document_["components"]["schemas"];
+    std::set<std::string> described;
+    for (const auto& [key, value] : schemas["StudyInput"]["properties"].items()) {
+        described.insert(key);
+        EXPECT_TRUE(value.contains("description")) << key;
+    }
+    EXPECT_EQ(described, keys);
+    EXPECT_EQ(schemas["StudyPriority"]["maximum"], schema["properties"]["priority"]["maximum"]);
 }
 
 TEST_F(OpenApiTest, OperationIdsAreUnique) {

@@ -13,7 +13,7 @@
 #include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 
-namespace tune::tuner {
+namespace tune::tuner::foreign_test {
 namespace {
 
 struct Translated {
@@ -430,4 +430,4 @@ TEST(Foreign, HostileDocumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::foreign_test

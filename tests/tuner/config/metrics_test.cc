@@ -6,7 +6,7 @@
 
 #include "tuner/config/study_config.h"
 
-namespace tune::tuner {
+namespace tune::tuner::metrics_test {
 namespace {
 
 constexpr const char* kSpace = "\nspace: {x: {float: [0, 1]}}\n";
@@ -126,4 +126,4 @@ TEST(Metrics, TheFlagNamesSeveral) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::metrics_test

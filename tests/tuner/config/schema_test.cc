@@ -8,12 +8,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/system/file.h"
 #include "tuner/config/study_config.h"
 #include "tuner/options/option_table.h"
 
-namespace tune::tuner {
+namespace tune::tuner::schema_test {
 namespace {
 
 using Words = std::set<std::string>;
@@ -180,6 +181,37 @@ TEST(Options, IntegersAreRefusedJustOutsideTheirRange) {
     EXPECT_GT(tried, 20u);
 }
 
+/// As above for the keys of a study themselves.
+TEST(Options, KeysOfAStudyAreRefusedJustOutsideTheirRange) {
+    const Json schema_of_keys = schema()["properties"];
+    std::size_t tried = 0;
+    for (const char* key : {"priority", "stop_after_failures"})
+        for (const auto& [bound, step] : {std::pair("minimum", -1), std::pair("maximum", 1)}) {
+            const auto edge = schema_of_keys[key][bound].get<std::int64_t>();
+            EXPECT_TRUE(study_config_from_json({{key, edge}})) << key << " " << edge;
+            const auto read = study_config_from_json({{key, edge + step}});
+            ASSERT_FALSE(read) << key;
+            EXPECT_NE(read.error().message.find("expected an integer from"), std::string::npos)
+                << read.error().message;
+            ++tried;
+        }
+    EXPECT_EQ(tried, 4u);
+    EXPECT_TRUE(study_config_from_json({{"study", std::string(200, 'a')}}));
+    EXPECT_FALSE(study_config_from_json({{"study", std::string(201, 'a')}}));
+    EXPECT_EQ(schema_of_keys["study"]["maxLength"], 200);
+    EXPECT_FALSE(study_config_from_json({{"timeout", 0}}));
+    EXPECT_TRUE(study_config_from_json({{"grace", 0}}));
+}
+
+TEST(Page, ShowsTypeRangeAndDefaultOfTheKeysOfAStudy) {
+    const std::string page = study_options_page();
+    for (const char* row : {"| `priority` | integer from -1000 to 1000 | 0 |",
+                            "| `stop_after_failures` | integer of at least 0 | 3 |",
+                            "| `grace` | duration | 30s |", "| `register` | text | |"})
+        EXPECT_NE(page.find(row), std::string::npos) << row;
+    EXPECT_EQ(schema()["properties"]["grace"]["default"], "30s");
+}
+
 /// Every closed object of the schema is held against a reader above.
 TEST(Schema, NothingIsLeftOut) {
     const Words held = {"cost",   "no_progress", "earlier_trial", "constraint", "warm_start",
@@ -196,4 +228,4 @@ TEST(Schema, NothingIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::schema_test

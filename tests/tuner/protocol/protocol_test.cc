@@ -116,7 +116,8 @@ TEST(Protocol, PlacesSurviveTheWire) {
                                 .devices = {{"GPU-1", 80, "H100", 2}},
                                 .memory_bytes = 7,
                                 .labels = {"x"},
-                                .address = "10.0.0.1"};
+                                .address = "10.0.0.1",
+                                .excluded = {"GPU-2: the GPU is lost"}};
     EXPECT_EQ(through_json(agent), agent);
     Lease lease = sample_lease();
     lease.devices = {{"GPU-1", 5}};
@@ -155,7 +156,8 @@ TEST(Protocol, TheBytesOfTheWireStay) {
 }
 
 TEST(Protocol, HeartbeatSurvivesTheWire) {
-    for (const Action action : {Action::kPrune, Action::kStop, Action::kCheckpointStop}) {
+    for (const Action action :
+         {Action::kPrune, Action::kStop, Action::kCheckpointStop, Action::kProfile}) {
         const HeartbeatReply reply{
             .directives = {{.run_id = "r", .attempt = 3, .action = action, .reason = "why"}},
             .lost = {{"s", 1}},

@@ -9,7 +9,7 @@
 
 #include "tuner/pruner/reports.h"
 
-namespace tune::tuner {
+namespace tune::tuner::pruner_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -213,4 +213,4 @@ TEST(SortedValues, PercentileIsNumpys) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::pruner_test

@@ -15,7 +15,7 @@
 #include "tuner/sampler/tpe/parzen.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 
-namespace tune::tuner {
+namespace tune::tuner::distribution_test {
 namespace {
 
 Space space_of(const std::string& json) {
@@ -238,4 +238,4 @@ TEST(NsgaDistribution, UniformCrossoverSwapsEachParameterWithItsProbability) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::distribution_test

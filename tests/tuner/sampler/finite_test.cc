@@ -12,7 +12,7 @@
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/simple/finite_points.h"
 
-namespace tune::tuner {
+namespace tune::tuner::finite_test {
 namespace {
 
 Space space_of(const Json& json) {
@@ -255,4 +255,4 @@ TEST(Steps, EverySamplerGivesTheDecimalNumbers) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::finite_test

@@ -14,7 +14,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/sampler/pbt/pbt_explore.h"
 
-namespace tune::tuner {
+namespace tune::tuner::pbt_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -375,4 +375,4 @@ TEST(Pbt, CheckpointsThatAreContinuedGetFurtherThanTrialsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::pbt_test

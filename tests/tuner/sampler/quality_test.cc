@@ -8,7 +8,7 @@
 
 #include "tests/tuner/sampler/reference.h"
 
-namespace tune::tuner {
+namespace tune::tuner::quality_test {
 namespace {
 
 constexpr std::uint64_t kTrials = 100;
@@ -115,4 +115,4 @@ TEST_P(Quality, TpeBeatsRandomSearch) {
 INSTANTIATE_TEST_SUITE_P(Problems, Quality, ::testing::Range<std::size_t>(0, 5));
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::quality_test

@@ -13,7 +13,7 @@
 #include "tests/tuner/sampler/statistics.h"
 #include "tuner/sampler/uniform.h"
 
-namespace tune::tuner {
+namespace tune::tuner::random_test {
 namespace {
 
 constexpr std::uint64_t kDraws = 20'000;
@@ -142,4 +142,4 @@ TEST(Random, AParameterKeepsItsValueWhenOthersAreAdded) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::random_test

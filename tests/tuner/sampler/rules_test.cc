@@ -14,7 +14,7 @@
 #include "tuner/sampler/simple/grid_sampler.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 
-namespace tune::tuner {
+namespace tune::tuner::rules_test {
 namespace {
 
 StudyConfig read(const std::string& text) {
@@ -282,4 +282,4 @@ TEST(OnePoint, HasItsTrialAndNoMore) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::rules_test

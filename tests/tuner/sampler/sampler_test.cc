@@ -9,7 +9,7 @@
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/sampler/layout.h"
 
-namespace tune::tuner {
+namespace tune::tuner::sampler_test {
 namespace {
 
 using State = Observation::State;
@@ -281,4 +281,4 @@ TEST(Sampler, ASpaceOfConstantsHasOnePoint) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::sampler_test

@@ -10,7 +10,7 @@
 #include "tuner/config/command_template.h"
 #include "tuner/config/study_config.h"
 
-namespace tune::tuner {
+namespace tune::tuner::rules_test {
 namespace {
 
 constexpr const char* kSpace =
@@ -323,4 +323,4 @@ TEST(Inline, DerivedValues) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::rules_test

@@ -128,7 +128,7 @@ TEST_F(AttemptCredentialsTest, ALeaseWhoseAnswerWasLostComesAgainWithAnother) {
     EXPECT_TRUE(is_current(after_restart.token));
 }
 
-TEST_F(AttemptCredentialsTest, WithoutOneTheObjectiveIsOpenUntilAnAttemptIsLost) {
+TEST_F(AttemptCredentialsTest, WithoutOneTheObjectiveIsOpenInTheFirstAttempt) {
     begin();
     const std::string run_id = world_.lease_with_token("a")->leases.at(0).run_id;
     const std::string other = world_.lease_with_token("a")->leases.at(0).run_id;
@@ -140,9 +140,39 @@ TEST_F(AttemptCredentialsTest, WithoutOneTheObjectiveIsOpenUntilAnAttemptIsLost)
     EXPECT_EQ(objection(run_id, "", "loss"), std::nullopt) << "it does not run";
     ASSERT_TRUE(world_.register_agent("b").has_value());
     ASSERT_EQ(world_.lease_with_token("b")->leases.at(0).run_id, run_id);
-    EXPECT_THAT(objection(run_id, "", "loss").value_or(""), HasSubstr("an attempt was lost"));
+    EXPECT_THAT(objection(run_id, "", "loss").value_or(""),
+                HasSubstr("an earlier attempt may still be running"));
     EXPECT_EQ(objection(run_id, "", "accuracy"), std::nullopt);
     EXPECT_EQ(objection(run_id, run_id, "loss"), std::nullopt) << "its own attempt";
+}
+
+TEST_F(AttemptCredentialsTest, OnceItWasShownTheObjectiveTakesNothingElse) {
+    begin();
+    const Lease lease = world_.lease_with_token("a")->leases.at(0);
+    const std::string silent = world_.lease_with_token("a")->leases.at(0).run_id;
+    EXPECT_EQ(objection(lease.run_id, "", "loss"), std::nullopt);
+    ASSERT_TRUE(is_current(lease.token));
+    EXPECT_THAT(objection(lease.run_id, "", "loss").value_or(""),
+                HasSubstr("whose attempt has sent requests with its credential"));
+    EXPECT_EQ(objection(lease.run_id, "", "accuracy"), std::nullopt);
+    EXPECT_EQ(objection(lease.run_id, lease.run_id, "loss"), std::nullopt);
+    EXPECT_EQ(objection(silent, "", "loss"), std::nullopt) << "another trial's is another matter";
+    world_.reopen();
+    EXPECT_EQ(objection(silent, "", "loss"), std::nullopt) << "nor does a restart make it heard";
+}
+
+TEST_F(AttemptCredentialsTest, AfterAnyEarlierAttemptTheObjectiveTakesNothingElse) {
+    begin();
+    const Lease first = world_.lease_with_token("a")->leases.at(0);
+    ASSERT_TRUE(
+        world_.finish("a", token(first), {.request_id = "f", .outcome = Outcome::kPreempted})
+            .has_value());
+    const Lease second = world_.lease_with_token("a")->leases.at(0);
+    ASSERT_EQ(second.run_id, first.run_id);
+    ASSERT_EQ(second.attempt, 2);
+    EXPECT_EQ(world_.trial(0).lost_attempts, 0);
+    EXPECT_THAT(objection(second.run_id, "", "loss").value_or(""),
+                HasSubstr("an earlier attempt may still be running"));
 }
 
 TEST_F(AttemptCredentialsTest, AnAttemptWithoutOneIsOpenToAllAsBefore) {

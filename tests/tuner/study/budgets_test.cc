@@ -8,7 +8,7 @@
 
 #include "tests/tuner/study/world.h"
 
-namespace tune::tuner {
+namespace tune::tuner::budgets_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -369,4 +369,4 @@ TEST(Requests, ARepeatedAskDoesNotTakeAnAttemptThatAnotherHoldsNow) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::budgets_test

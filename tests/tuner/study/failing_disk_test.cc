@@ -42,6 +42,29 @@ TEST_F(FailingDisk, AsksForLeasesAreAnsweredWithTheErrorAndUseUpNoAttempts) {
     EXPECT_LE(world_.trial(2).attempt, 1);
 }
 
+TEST_F(FailingDisk, AWriteThatIsRefusedForGoodDoesNotSayThatItWorksAgain) {
+    ASSERT_THAT(world_.lease("a")->leases, SizeIs(1));
+    std::string parent;
+    ASSERT_TRUE(world_.studies()
+                    .read("s", [&](const Study& study) { parent = study.identity().run_id; })
+                    .has_value());
+    ASSERT_TRUE(world_.store().execute(tracker::DeleteRun{parent}).has_value());
+    world_.fill_disk();
+    EXPECT_FALSE(world_.lease("b").has_value());
+    for (int priority = 1; priority < 6; ++priority) {
+        Answer<void> answer;
+        world_.studies().set_priority("s", priority, answer.done());
+        static_cast<void>(answer.get());  // its run is gone, and there may be room for its document
+        EXPECT_FALSE(world_.lease("b").has_value());
+        EXPECT_LE(world_.trial(1).attempt, 1) << "an attempt was begun that cannot be written";
+    }
+    world_.free_disk();
+    world_.advance_ms(2'000);
+    ASSERT_TRUE(world_.change(Studies::Change::kPause).has_value());
+    ASSERT_TRUE(world_.change(Studies::Change::kResume).has_value());
+    EXPECT_TRUE(world_.lease("b").has_value());
+}
+
 TEST_F(FailingDisk, ThatWorksAgainGivesTheTrialsThatWaited) {
     world_.fill_disk();
     EXPECT_FALSE(world_.lease("a").has_value());

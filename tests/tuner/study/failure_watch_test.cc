@@ -10,8 +10,17 @@ namespace {
 TEST(FailureKind, LeavesOutValues) {
     EXPECT_EQ(failure_kind("exit code 1: bad lr 1e-05 of x3 in run 0af3"),
               failure_kind("exit code 1: bad lr 0.25 of x17 in run ffe0b1"));
+    EXPECT_EQ(failure_kind("exit code 1: KeyError: 'adam'"),
+              failure_kind("exit code 1: KeyError: 'sgd'"))
+        << "the value of a categorical";
+    EXPECT_EQ(failure_kind("exit code 1: torch.OutOfMemoryError: tried a"),
+              "exit code #: torch.OutOfMemoryError");
+    EXPECT_EQ(failure_kind("ValueError"), "ValueError");
     EXPECT_NE(failure_kind("exit code 1: KeyError: 'lr'"),
-              failure_kind("exit code 1: KeyError: 'depth'"));
+              failure_kind("exit code 1: ValueError: 'lr'"));
+    EXPECT_NE(failure_kind("exit code 1: train.py: error: no --lr"),
+              failure_kind("exit code 1: train.py: error: no --depth"))
+        << "no exception's name";
     EXPECT_EQ(failure_kind("no digits, no change"), "no digits, no change");
     EXPECT_EQ(failure_kind(""), "");
 }

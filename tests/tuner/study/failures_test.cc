@@ -73,6 +73,16 @@ void expect_over_for_good(World& world, const char* fields) {
     EXPECT_EQ(look(world).excused, 0u);
 }
 
+/// The journal leads to the same points.
+void expect_nothing_differs(World& world) {
+    Answer<ReplayReport> answer;
+    world.studies().replay("s", answer.done());
+    const Result<ReplayReport> report = answer.get();
+    ASSERT_TRUE(report.has_value()) << report.error().text();
+    EXPECT_GT(report->compared, 0u);
+    EXPECT_EQ(report->differing, 0u);
+}
+
 TEST(Failures, TheSameCommandTriesTheFailedPointsAgainAndEndsTheBudget) {
     World world;
     ASSERT_TRUE(world.create(kFive).has_value());
@@ -159,6 +169,71 @@ TEST(Failures, CostOfExcusedTrialsIsNoCostOfTheStudy) {
     EXPECT_EQ(look(world).paid, 0);
     world.reopen();
     EXPECT_EQ(look(world).paid, 0);
+}
+
+TEST(Failures, ThoseBeforeTheFirstSuccessOfARunUseUpNoBudget) {
+    World world;
+    ASSERT_TRUE(world.create(kFive).has_value());
+    fail_one(world, "one way");
+    world.advance_ms(5000);
+    fail_one(world, "another way");
+    EXPECT_EQ(look(world).excused, 0u) << "they may be all there is";
+    world.advance_ms(5000);
+    ASSERT_THAT(*world.ask(), SizeIs(1));
+    ASSERT_TRUE(world.tell(2, 0.5).has_value());
+    EXPECT_EQ(look(world).excused, 2u);
+    EXPECT_EQ(look(world).started_ms, 1'700'000'010'000) << "when the trial that counts started";
+    const std::string before = world.journal();
+    world.reopen();
+    EXPECT_EQ(world.journal(), before);
+    EXPECT_EQ(look(world).excused, 2u) << "kept over a restart";
+    EXPECT_EQ(look(world).started_ms, 1'700'000'010'000);
+    fail_one(world, "after a success");
+    EXPECT_EQ(look(world).excused, 2u);
+    EXPECT_THAT(succeed(world), SizeIs(3)) << "with the first success and the failure: five";
+    EXPECT_EQ(look(world).trials, 7u);
+    expect_nothing_differs(world);
+}
+
+TEST(Failures, APrunedTrialIsASuccessToo) {
+    World world;
+    ASSERT_TRUE(world.create(R"("budget": {"cost": {"metric": "eur", "max": 10}})").has_value());
+    ASSERT_THAT(*world.ask(), SizeIs(1));
+    ASSERT_TRUE(
+        world
+            .tell({.trial = {"s", 0, 0}, .state = TrialState::kFailed, .reason = "boom", .cost = 4})
+            .has_value());
+    EXPECT_EQ(look(world).paid, 4);
+    ASSERT_THAT(*world.ask(), SizeIs(1));
+    ASSERT_TRUE(
+        world.tell({.trial = {"s", 1, 0}, .state = TrialState::kPruned, .cost = 2}).has_value());
+    EXPECT_EQ(look(world).excused, 1u);
+    EXPECT_EQ(look(world).paid, 2);
+    world.reopen();
+    EXPECT_EQ(look(world).paid, 2);
+}
+
+TEST(Failures, AStudyWhoseClientDiedBeforeASuccessTriesAgain) {
+    World world;
+    ASSERT_TRUE(world.create(kFive).has_value());
+    world.studies().warm_up();
+    const std::string failed = fail_one(world);
+    // The next one is in the hands of somebody: another client may be at work.
+    const auto held = world.ask(1, "", World::kTtl_ms);
+    ASSERT_TRUE(held && held->size() == 1);
+    ASSERT_TRUE(world.create(kFive).has_value());
+    EXPECT_EQ(look(world).excused, 0u);
+    world.advance_ms(World::kTtl_ms + 1);
+    ASSERT_TRUE(world.create(kFive).has_value());
+    EXPECT_EQ(look(world).excused, 1u);
+    EXPECT_EQ(look(world).trials, 3u);
+    ASSERT_TRUE(world.create(kFive).has_value()) << "once more, with nothing new to excuse";
+    EXPECT_EQ(look(world).excused, 1u);
+    EXPECT_EQ(look(world).trials, 3u);
+    const auto tried = succeed(world);
+    EXPECT_THAT(tried, SizeIs(5));
+    EXPECT_TRUE(tried.contains(failed)) << failed;
+    expect_nothing_differs(world);
 }
 
 TEST(Failures, AfterASuccessFailuresCount) {

@@ -200,8 +200,9 @@ TEST_F(Lifecycle, AStudyWhoseTrialsRunIsNotReplaced) {
     ASSERT_TRUE(world_.create().has_value());
     ASSERT_TRUE(world_.register_agent("a").has_value());
     ASSERT_TRUE(world_.lease("a").has_value());
-    EXPECT_EQ(replace(R"("space": {"x": {"float": [0, 2]}})").error().code,
-              Code::kResourceConflict);
+    const auto held = replace(R"("space": {"x": {"float": [0, 2]}})");
+    EXPECT_EQ(held.error().code, Code::kResourceConflict);
+    EXPECT_THAT(held.error().message, HasSubstr("wait until nobody runs its trials any more"));
     EXPECT_EQ(world_.count(TrialState::kRunning), 1u);
 }
 
@@ -249,6 +250,45 @@ TEST_F(Lifecycle, NobodyAttendsToAStudyWhoseClientIsSilent) {
     world_.advance_ms(World::kTtl_ms + 1);
     EXPECT_FALSE(is_attended());
     EXPECT_EQ(world_.count(TrialState::kRunning), 0u);
+}
+
+TEST_F(Lifecycle, AClientWithoutALeaseThatIsSilentForLongIsTakenForGone) {
+    const auto is_attended = [&] {
+        bool attended = false;
+        EXPECT_TRUE(world_.studies()
+                        .read("s", [&](const Study& study) { attended = study.is_attended(); })
+                        .has_value());
+        return attended;
+    };
+    const auto shown = [&] {
+        EXPECT_NE(world_.journal(), "") << "read once all is written";
+        return info(parent_run()).status;
+    };
+    ASSERT_TRUE(world_.create().has_value());
+    world_.studies().warm_up();
+    ASSERT_THAT(*world_.ask(), SizeIs(1));
+    world_.advance_ms(19 * World::kTtl_ms);
+    EXPECT_TRUE(is_attended()) << "it may train for long without a word";
+    EXPECT_EQ(shown(), tracker::RunStatus::kRunning);
+    std::int64_t version = 0;
+    ASSERT_TRUE(world_.studies()
+                    .read("s", [&](const Study& study) { version = study.version(); })
+                    .has_value());
+    world_.log(world_.trial(0).run_id, "loss", 1, 0.5);  // its MLflow client is alive
+    Answer<void> observed;
+    world_.studies().wait("s", version, 60'000, observed.done());
+    ASSERT_TRUE(observed.get().has_value());
+    world_.advance_ms(19 * World::kTtl_ms);
+    EXPECT_TRUE(is_attended());
+    world_.advance_ms(World::kTtl_ms + 1);
+    EXPECT_FALSE(is_attended());
+    EXPECT_EQ(shown(), tracker::RunStatus::kScheduled) << "MLflow's tools see it too";
+    EXPECT_EQ(world_.count(TrialState::kRunning), 1u) << "the trial stays the client's";
+    ASSERT_TRUE(world_.tell(0, 0.5).has_value()) << "it was only slow";
+    EXPECT_TRUE(is_attended());
+    EXPECT_EQ(shown(), tracker::RunStatus::kRunning);
+    world_.advance_ms(World::kTtl_ms + 1);
+    EXPECT_EQ(shown(), tracker::RunStatus::kScheduled);
 }
 
 }  // namespace

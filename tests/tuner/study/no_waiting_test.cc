@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "tests/tuner/study/world.h"
+#include "tuner/study/registry/suggestions/replays.h"
 
 namespace tune::tuner {
 namespace {
@@ -191,6 +192,108 @@ TEST_F(NoWaiting, AnAgentThatCallsAgainGetsTheTrialsOfItsLastCall) {
     gate_.open();
     EXPECT_EQ(now.get()->leases.size(), 2u);
     EXPECT_EQ(trials_of("slow"), 2u);
+}
+
+TEST_F(NoWaiting, EverythingGoesOnWhileAStudyIsRestored) {
+    ASSERT_EQ(ask("slow").size(), 1u);
+    ASSERT_TRUE(tell("slow", 0, 0.5).has_value());
+    Answer<void> erased;
+    world_.studies().erase("slow", erased.done());
+    ASSERT_TRUE(erased.get().has_value());
+    world_.set_before_reading([this](const std::string& study) { gate_.pass(study); });
+    gate_.close();
+    Answer<void> restored;
+    world_.studies().restore("slow", restored.done());
+    gate_.wait_until_held();
+    EXPECT_EQ(ask("other").size(), 1u);
+    EXPECT_FALSE(world_.studies().read("slow", [](const Study&) {}).has_value());
+    Answer<void> again;
+    world_.studies().restore("slow", again.done());
+    EXPECT_EQ(again.get().error().code, Code::kResourceConflict) << "it is on its way";
+    create("slow");  // somebody takes the name meanwhile
+    gate_.open();
+    EXPECT_EQ(restored.get().error().code, Code::kResourceAlreadyExists);
+    EXPECT_EQ(ask("slow").size(), 1u);
+    EXPECT_EQ(trials_of("slow"), 1u);
+}
+
+TEST_F(NoWaiting, EverythingGoesOnWhileAStudyLearnsFromAnother) {
+    ASSERT_EQ(ask("slow").size(), 1u);
+    ASSERT_TRUE(tell("slow", 0, 0.5).has_value());
+    world_.set_before_reading([this](const std::string& study) { gate_.pass(study); });
+    gate_.close();
+    Answer<Studies::Created> created;
+    world_.studies().create(World::config(R"("study": "new", "warm_start": {"from": "slow"})"),
+                            created.done());
+    gate_.wait_until_held();
+    EXPECT_EQ(ask("other").size(), 1u);
+    EXPECT_TRUE(world_.change(Studies::Change::kPause, "slow").has_value());
+    gate_.open();
+    ASSERT_TRUE(created.get().has_value());
+    ASSERT_TRUE(world_.studies()
+                    .read("new",
+                          [](const Study& study) {
+                              ASSERT_EQ(study.config().warm_start->trials.size(), 1u);
+                              EXPECT_EQ(study.config().warm_start->trials[0].value, 0.5);
+                          })
+                    .has_value());
+}
+
+TEST_F(NoWaiting, EverythingGoesOnWhileAStudyIsExtended) {
+    ASSERT_EQ(ask("slow").size(), 1u);
+    ASSERT_TRUE(tell("slow", 0, 0.5).has_value());
+    world_.set_before_reading([this](const std::string& study) {
+        if (study == "slow") gate_.pass(study);
+    });
+    gate_.close();
+    Answer<Studies::Created> extended;
+    world_.studies().create(
+        World::config(R"("study": "slow", "sampler": {"type": "tpe", "seed": 1}, "space": )"
+                      R"({"x": {"float": [0, 1]}, "y": {"float": [0, 1], "init": 0.5}})"),
+        {.extend = true}, extended.done());
+    gate_.wait_until_held();
+    EXPECT_EQ(ask("other").size(), 1u);
+    EXPECT_TRUE(world_.change(Studies::Change::kPause, "slow").has_value());
+    gate_.open();
+    const auto made = extended.get();
+    ASSERT_TRUE(made.has_value()) << made.error().text();
+    EXPECT_FALSE(made->is_new);
+    ASSERT_EQ(ask("slow").size(), 1u);
+    ASSERT_TRUE(world_.studies()
+                    .read("slow",
+                          [](const Study& study) {
+                              for (const Trial& trial : study.trials())
+                                  EXPECT_EQ(trial.point.size(), 2u);
+                              EXPECT_EQ(study.find(0)->point[1], 0.5);
+                          })
+                    .has_value());
+}
+
+TEST_F(NoWaiting, ReplaysAreBoundedAndLeaveTheReadersFree) {
+    ASSERT_EQ(ask("slow").size(), 1u);
+    world_.set_before_reading([this](const std::string& study) { gate_.pass(study); });
+    gate_.close();
+    std::vector<Answer<ReplayReport>> replays(kReplaysMax);
+    for (Answer<ReplayReport>& answer : replays) world_.studies().replay("slow", answer.done());
+    gate_.wait_until_held();
+    Answer<ReplayReport> one_more;
+    world_.studies().replay("other", one_more.done());
+    EXPECT_EQ(one_more.get().error().code, Code::kRequestLimitExceeded);
+    for (int i = 0; i < 4; ++i) {  // more than there are readers
+        Answer<void> read;
+        ASSERT_TRUE(world_.store().post_read([done = read.done()] { done({}); }));
+        EXPECT_TRUE(read.get().has_value());
+    }
+    EXPECT_EQ(ask("other").size(), 1u);
+    gate_.open();
+    for (Answer<ReplayReport>& answer : replays) {
+        const auto report = answer.get();
+        ASSERT_TRUE(report.has_value()) << report.error().text();
+        EXPECT_EQ(report->compared, 1u);
+    }
+    Answer<ReplayReport> afterwards;
+    world_.studies().replay("other", afterwards.done());
+    EXPECT_TRUE(afterwards.get().has_value());
 }
 
 TEST_F(NoWaiting, AServerThatStopsAnswersWhoeverWaits) {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/tuner/study/world.h"
 
 namespace tune::tuner {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 class RollBackTest : public ::testing::Test {
@@ -106,6 +109,116 @@ TEST_F(RollBackTest, AServerThatComesBackBeforeTheFirstRowWaitsForIt) {
     end(second, Outcome::kDone);
     EXPECT_EQ(world_.trial(0).value, 0.9);
 }
+
+TEST_F(RollBackTest, AnAttemptThatMeasuresNothingHasNothingOfOneThatFailed) {
+    create();
+    attempt({{1, 0.001}}, Outcome::kFailed);
+    attempt({}, Outcome::kPreempted);
+    world_.store().wait_for_observers();
+    world_.reopen();
+    ASSERT_TRUE(world_.register_agent("a").has_value());
+    attempt({}, Outcome::kDone);
+    EXPECT_EQ(world_.trial(0).state, TrialState::kFailed);
+    EXPECT_THAT(world_.trial(0).reason, HasSubstr("What attempt 1 measured before it failed"));
+    attempt({{1, 0.001}}, Outcome::kFailed);
+    attempt({}, Outcome::kDone);
+    EXPECT_EQ(world_.trial(1).state, TrialState::kFailed);
+}
+
+TEST_F(RollBackTest, AnAttemptThatResumesAfterAFailureHasWhatItsCheckpointHad) {
+    create();
+    attempt({{1, 0.1}, {2, 0.3}}, Outcome::kFailed);
+    attempt({{2, 0.9}}, Outcome::kDone);
+    EXPECT_EQ(world_.trial(0).value, 0.1);
+}
+
+/// Whether the server is started again before the trial ends, and whether the machine of the first
+/// or the second attempt has another clock.
+class RollBackAlike : public RollBackTest,
+                      public ::testing::WithParamInterface<std::tuple<bool, int, int>> {
+protected:
+    static constexpr std::int64_t kHour_ms = 3'600'000;
+    void maybe_reopen() {
+        if (!std::get<0>(GetParam())) return;
+        world_.store().wait_for_observers();
+        world_.reopen();
+        std::vector<AttemptId> running;
+        if (is_running_) running.push_back(token(lease_));
+        ASSERT_TRUE(world_.register_agent("a", running).has_value());
+    }
+    void start() {
+        lease_ = begin();
+        is_running_ = true;
+    }
+    void stop(Outcome outcome) {
+        end(lease_, outcome);
+        is_running_ = false;
+    }
+    void log_first(std::int64_t step, double loss) {
+        log_with(std::get<1>(GetParam()), step, loss);
+    }
+    void log_second(std::int64_t step, double loss) {
+        log_with(std::get<2>(GetParam()), step, loss);
+    }
+    void log_with(int hours, std::int64_t step, double loss) {
+        world_.advance_ms(10);
+        world_.log(lease_.run_id, "loss", step, loss, hours * kHour_ms);
+    }
+    Lease lease_;
+    bool is_running_ = false;
+};
+
+TEST_P(RollBackAlike, WhatBeginsAnewHasOnlyItsOwn) {
+    create();
+    start();
+    log_first(1, 0.001);
+    log_first(5, 0.002);
+    stop(Outcome::kFailed);
+    maybe_reopen();
+    start();
+    maybe_reopen();
+    log_second(1, 0.9);
+    log_second(2, 0.8);
+    maybe_reopen();
+    stop(Outcome::kDone);
+    EXPECT_EQ(world_.trial(0).value, 0.8);
+}
+
+TEST_P(RollBackAlike, WhatResumesHasWhatCameBefore) {
+    create();
+    start();
+    log_first(1, 0.5);
+    log_first(2, 0.3);
+    log_first(3, 0.001);
+    stop(Outcome::kPreempted);
+    maybe_reopen();
+    start();
+    log_second(3, 0.9);
+    maybe_reopen();
+    log_second(4, 0.8);
+    maybe_reopen();
+    stop(Outcome::kDone);
+    EXPECT_EQ(world_.trial(0).value, 0.3);
+}
+
+TEST_P(RollBackAlike, WhatIsLoggedBetweenAttemptsCountsForNone) {
+    create();
+    start();
+    log_first(1, 0.5);
+    stop(Outcome::kPreempted);
+    log_first(1, 0.001);  // who lost the attempt does not know it yet
+    maybe_reopen();
+    start();
+    maybe_reopen();
+    log_second(2, 0.9);
+    maybe_reopen();
+    stop(Outcome::kDone);
+    EXPECT_EQ(world_.trial(0).value, 0.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(LiveAndRestarted, RollBackAlike,
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(-1, 0, 1),
+                                            ::testing::Values(-1, 0, 1)));
 
 TEST_F(RollBackTest, APrunerJudgesByTheAttemptThatRuns) {
     create(R"("pruner": {"type": "patience", "wait": 2})");

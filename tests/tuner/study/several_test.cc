@@ -184,6 +184,8 @@ TEST_F(SeveralTest, OtherMetricsOrBoundsAreAnotherStudy) {
     EXPECT_THAT(other.error().message, HasSubstr("constraints are [{\"max\":25"));
     const auto several = create(kTwo);
     EXPECT_THAT(several.error().message, HasSubstr("there are 2 objectives, were 1"));
+    EXPECT_THAT(several.error().message,
+                HasSubstr("replace it, as none of its trials is complete"));
     EXPECT_TRUE(create(kBounded).has_value());
 }
 

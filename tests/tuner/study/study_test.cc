@@ -42,7 +42,7 @@ protected:
 
     Trial& start() { return study_.start({.holder = {}, .worker = "w", .now_ms = kNow_ms}); }
     void done(Trial& trial, double value) {
-        study_.report(trial, "loss", {.step = 0, .timestamp_ms = 0, .value = value});
+        study_.report(trial, "loss", {.step = 0, .timestamp_ms = 0, .value = value}, trial.attempt);
         study_.settle(trial, {.outcome = Outcome::kDone}, kNow_ms);
     }
 
@@ -143,7 +143,7 @@ TEST_F(StudyTest, BestIsTheEarliestOfEquals) {
 
 TEST_F(StudyTest, PrunedTrialsKeepTheirLastReportAndAreNeverBest) {
     Trial& trial = start();
-    study_.report(trial, "loss", {.step = 3, .timestamp_ms = 0, .value = 0.25});
+    study_.report(trial, "loss", {.step = 3, .timestamp_ms = 0, .value = 0.25}, trial.attempt);
     study_.settle(trial, {.outcome = Outcome::kPruned}, kNow_ms);
     EXPECT_EQ(trial.state, TrialState::kPruned);
     EXPECT_EQ(trial.value, 0.25);

@@ -55,7 +55,9 @@ class World {
 public:
     static constexpr std::int64_t kTtl_ms = 40'000;
 
-    World() : folder_(std::filesystem::temp_directory_path() / ("tune-study-" + random_hex(8))) {
+    /// `parent`: where its folder is made.
+    explicit World(const std::filesystem::path& parent = std::filesystem::temp_directory_path())
+        : folder_(parent / ("tune-study-" + random_hex(8))) {
         open();
     }
     ~World() {
@@ -74,9 +76,14 @@ public:
                                       .clock = &clock_,
                                       .lease_ttl_ms = kTtl_ms,
                                       .ticker = false,
-                                      .before_suggestion = [this](const std::string& study) {
-                                          if (before_suggestion_) before_suggestion_(study);
-                                      }});
+                                      .before_suggestion =
+                                          [this](const std::string& study) {
+                                              if (before_suggestion_) before_suggestion_(study);
+                                          },
+                                      .before_reading =
+                                          [this](const std::string& study) {
+                                              if (before_reading_) before_reading_(study);
+                                          }});
         ASSERT_TRUE(studies.has_value()) << studies.error().text();
         studies_ = std::move(studies).value();
     }
@@ -93,6 +100,10 @@ public:
     /// Runs on the thread that is about to compute a suggestion. To be set while none is wanted.
     void set_before_suggestion(std::function<void(const std::string& study)> call) {
         before_suggestion_ = std::move(call);
+    }
+    /// The same on the thread that is about to read a whole study.
+    void set_before_reading(std::function<void(const std::string& study)> call) {
+        before_reading_ = std::move(call);
     }
     void set_database_bytes_max(std::int64_t bytes) { database_bytes_max_ = bytes; }
 
@@ -268,10 +279,12 @@ public:
         return answer.get();
     }
     /// As an MLflow client would, whoever holds the trial.
-    void log(const std::string& run_id, const std::string& key, std::int64_t step, double value) {
+    /// `clock_ms`: how far the clock of who logs is ahead.
+    void log(const std::string& run_id, const std::string& key, std::int64_t step, double value,
+             std::int64_t clock_ms = 0) {
         tracker::LogBatch batch{.run_id = run_id};
         batch.metrics.push_back(
-            {.key = key, .value = value, .timestamp_ms = clock_.now_ms(), .step = step});
+            {.key = key, .value = value, .timestamp_ms = clock_.now_ms() + clock_ms, .step = step});
         const auto logged = store_->execute(std::move(batch));
         ASSERT_TRUE(logged.has_value()) << logged.error().text();
     }
@@ -282,6 +295,7 @@ private:
     std::int64_t database_bytes_max_ = 0;
     int filled_ = 0;
     std::function<void(const std::string& study)> before_suggestion_;
+    std::function<void(const std::string& study)> before_reading_;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<Studies> studies_;
 };

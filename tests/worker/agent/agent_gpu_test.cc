@@ -108,7 +108,8 @@ TEST_F(AgentGpu, ALostGpuEndsItsTrialAndIsLeftOut) {
         uuid('a') + ": the GPU is lost: it has fallen off the bus or cannot be reached any more");
     EXPECT_TRUE(server_.wait_until([&] {
         const tuner::RegisterRequest& last = server_.registrations.back();
-        return last.slots == 1 && last.gpus == std::vector<std::string>{uuid('b')};
+        return last.slots == 1 && last.gpus == std::vector<std::string>{uuid('b')} &&
+               last.excluded.size() == 1 && last.excluded.front().starts_with(uuid('a') + ": ");
     }));
     EXPECT_EQ(agent.status().slots, 1);
     ASSERT_EQ(agent.status().excluded.size(), 1u);
@@ -210,6 +211,54 @@ TEST_F(AgentGpu, MetricsAreOfItsOwnGpuOnly) {
             EXPECT_FALSE(metric.key.starts_with("system/gpu_1")) << metric.key;
     open_gate("go1");
     open_gate("go2");
+    drain();
+}
+
+/// The memory of its own processes, not that of others on the device, and of short trials too.
+TEST_F(AgentGpu, ThePeakOfGpuMemoryIsThatOfItsProcesses) {
+    AgentOptions rarely = gpu_options();
+    rarely.gpu_period_ms = 3'600'000;
+    rarely.gpus_max = 1;
+    start(rarely);
+    offer(shell("r1", "(echo \"tune: {\\\"pid\\\": $BASHPID}\"; " + gate("go") + ") & wait"));
+    server_.wait_for_metrics("r1", 1);
+    const int pid = static_cast<int>(server_.reported("r1").front().value);
+    const std::string foreign = "process " + uuid('a') + " 1 9000000000\n";
+    const auto own = [&](const std::string& bytes) {
+        return foreign + "process " + uuid('a') + " " + std::to_string(pid) + " " + bytes + "\n";
+    };
+    for (const std::string bytes : {"5000000000", "3000000000"}) {
+        gpus_.set(machine("", "", own(bytes)));
+        // The second look from here on comes after what the first one saw has been noted.
+        const std::uintmax_t before = gpus_.looks();
+        while (gpus_.looks() < before + 3) usleep(1'000);
+    }
+    open_gate("go");
+    EXPECT_EQ(server_.wait_for_finish("r1").request.peak_gpu_memory_bytes, 5'000'000'000);
+    drain();
+}
+
+/// As in a container, where the driver's numbers of processes are others.
+TEST_F(AgentGpu, WithoutItsProcessesThePeakIsThatOfItsWholeGpu) {
+    AgentOptions one = gpu_options();
+    one.gpus_max = 1;
+    gpus_.set(machine("", "", "process " + uuid('a') + " 999999999 9000000000\n"));
+    start(one);
+    offer(shell("r1", "echo 'tune: {\"loss\": 1}'; " + gate("go")));
+    server_.wait_for_metrics("r1", 1);
+    const std::uintmax_t before = gpus_.looks();
+    while (gpus_.looks() < before + 3) usleep(1'000);
+    open_gate("go");
+    EXPECT_EQ(server_.wait_for_finish("r1").request.peak_gpu_memory_bytes, 2'000'000'000);
+    drain();
+}
+
+TEST_F(AgentGpu, ATrialMaySayItsPeakItself) {
+    start(gpu_options());
+    offer(shell("r1",
+                "echo 'tune: {\"gpu_memory_peak_bytes\": 7000000000}'; "
+                "echo 'tune: {\"gpu_memory_peak_bytes\": 6000000000}'"));
+    EXPECT_EQ(server_.wait_for_finish("r1").request.peak_gpu_memory_bytes, 7'000'000'000);
     drain();
 }
 

@@ -68,6 +68,29 @@ TEST_F(RunEnvironmentTest, KnowsTheCommit) {
     EXPECT_EQ(diff_, "");
 }
 
+TEST_F(RunEnvironmentTest, NoPartOfALoginBecomesATag) {
+    make_repository();
+    const std::map<std::string, std::string> urls = {
+        {"https://u:p@ss@host/code.git", "https://host/code.git"},
+        {"https://u:p@@@host:8443/a@b.git", "https://host:8443/a@b.git"},
+        {"https://token@host", "https://host"},
+        {"ssh://git@host/code.git", "ssh://host/code.git"},
+        {"https://host/a@b.git", "https://host/a@b.git"},
+        {"git@host:code.git", "git@host:code.git"},
+    };
+    for (const auto& [url, shown] : urls) {
+        run("git remote set-url origin '" + url + "'");
+        EnvironmentCapture capture;  // git is asked again
+        const RunEnvironment environment =
+            capture.capture({.command = {"./train.sh"},
+                             .working_dir = folder_.path(),
+                             .search_path = "/usr/local/bin:/usr/bin:/bin"});
+        const std::map<std::string, std::string> found(environment.tags.begin(),
+                                                       environment.tags.end());
+        EXPECT_EQ(found.at("mlflow.source.git.repoURL"), shown);
+    }
+}
+
 TEST_F(RunEnvironmentTest, KnowsWhatIsNotCommitted) {
     make_repository();
     run("echo two >> train.py");

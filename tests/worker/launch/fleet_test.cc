@@ -40,6 +40,78 @@ TEST(AgentsWanted, CountSlotsByGpusElseCores) {
     EXPECT_EQ(slots_of(settings), 4);
 }
 
+/// What it was asked, and jobs that are there until the test takes them away.
+struct Asked {
+    std::vector<AgentJob> jobs = {};
+    std::vector<std::string> stops = {};  // "stop a/0"
+    bool refuses = false;
+    int started = 0;
+};
+
+class ListedEngine final : public Engine {
+public:
+    explicit ListedEngine(Asked& asked) : asked_(asked) {}
+    Result<void> prepare() override { return {}; }
+    Result<void> start(int count) override {
+        asked_.started += count;
+        return {};
+    }
+    Result<std::vector<AgentJob>> list() override { return asked_.jobs; }
+    Result<void> stop(std::span<const AgentJob> jobs, StopKind kind) override {
+        if (asked_.refuses) return Error{Code::kInternalError, "no way to the host"};
+        for (const AgentJob& job : jobs)
+            asked_.stops.push_back(std::string(stop_name(kind)) + " " + job.id);
+        return {};
+    }
+    std::string last_output(const AgentJob&) override { return {}; }
+
+private:
+    Asked& asked_;
+};
+
+AgentJob running(const std::string& id) {
+    return {.id = id, .state = AgentJob::State::kRunning};
+}
+
+TEST(Fleet, AsksEachAgentToEndOnceHoweverLongItTakes) {
+    Asked asked{.jobs = {running("a/0"), running("b/0")}};
+    Fleet fleet(std::make_unique<ListedEngine>(asked), settings_with(2, 1));
+    for (int look = 0; look < 5; ++look) EXPECT_FALSE(fleet.end(StopKind::kStop));
+    EXPECT_EQ(asked.stops, (std::vector<std::string>{"stop a/0", "stop b/0"}));
+    asked.jobs.pop_back();
+    EXPECT_FALSE(fleet.end(StopKind::kKill));
+    EXPECT_EQ(asked.stops.back(), "kill a/0") << "a different wish is said";
+    asked.jobs.clear();
+    EXPECT_TRUE(fleet.end(StopKind::kKill));
+    EXPECT_EQ(asked.stops.size(), 3u);
+}
+
+TEST(Fleet, AsksAgainWhatWasNotToldAndWhatStartedMeanwhile) {
+    Asked asked{.jobs = {{.id = "7", .state = AgentJob::State::kPending}}, .refuses = true};
+    Fleet fleet(std::make_unique<ListedEngine>(asked), settings_with(1, 1));
+    EXPECT_FALSE(fleet.end(StopKind::kStop));
+    asked.refuses = false;
+    EXPECT_FALSE(fleet.end(StopKind::kStop));
+    EXPECT_EQ(asked.stops, std::vector<std::string>{"stop 7"});
+    asked.jobs = {running("7")};  // it began before its place in the queue was given up
+    EXPECT_FALSE(fleet.end(StopKind::kStop));
+    EXPECT_EQ(asked.stops.size(), 2u);
+}
+
+TEST(Fleet, AnAgentOfTheSameNameThatCameLaterIsAskedToo) {
+    Asked asked{.jobs = {running("a/0")}};
+    Fleet fleet(std::make_unique<ListedEngine>(asked), settings_with(1, 1));
+    static_cast<void>(fleet.step(0, 0));
+    static_cast<void>(fleet.step(0, 0));
+    EXPECT_EQ(asked.stops.size(), 1u);
+    asked.jobs.clear();
+    static_cast<void>(fleet.step(1, 0));
+    EXPECT_EQ(asked.started, 1);
+    asked.jobs = {running("a/0")};
+    static_cast<void>(fleet.step(0, 1));
+    EXPECT_EQ(asked.stops.size(), 2u);
+}
+
 TEST(JobsText, SaysWhatWaitsAndWhyTheMostFrequentFirst) {
     EXPECT_EQ(jobs_text({}), "");
     EXPECT_EQ(jobs_text({{.state = AgentJob::State::kRunning}}), "1 agent running");
@@ -66,7 +138,12 @@ TEST(LoopbackUrl, IsWhatOnlyThisMachineReaches) {
     EXPECT_TRUE(is_loopback_url("http://127.0.0.1:5000"));
     EXPECT_TRUE(is_loopback_url("https://localhost:5000/x"));
     EXPECT_TRUE(is_loopback_url("http://[::1]:5000"));
+    EXPECT_TRUE(is_loopback_url("http://user:pass@127.0.0.1:5000"));
     EXPECT_FALSE(is_loopback_url("https://tune.example:5000"));
+    for (const char* url :
+         {"http://localhost.corp:5000", "http://127.example.org", "http://10.0.0.1",
+          "http://localhost@tune.example:5000", "localhost:5000", ""})
+        EXPECT_FALSE(is_loopback_url(url)) << url;
 }
 
 }  // namespace

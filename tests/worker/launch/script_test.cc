@@ -57,6 +57,36 @@ TEST(AgentScript, GivesLimitsToAProgramThatKnowsThem) {
     EXPECT_EQ(limits_for("--slots"), "\n");
 }
 
+TEST(AgentScript, NamesTheGpusThatAreItsShareAndTheAddressForOthers) {
+    Launch launch{.group = "tune-s-1", .server_url = "http://127.0.0.1:1"};
+    launch.agents.gpus = 2;
+    const std::string folder = ::testing::TempDir() + "/shares";
+    ScriptParts parts{.engine = "ssh",
+                      .url = "http://127.0.0.1:7",
+                      .program_word = "echo",
+                      .state_word = shell_quoted(folder),
+                      .name_word = "a",
+                      .address_word = "\"$address\"",
+                      .shares_gpus = true};
+    const auto words_of = [&] {
+        return output_of({.arguments = {"sh", "-c",
+                                        "address='10.0.0.7'\n" + agent_script(launch, parts)}})
+            .value_or("it failed");
+    };
+    EXPECT_NE(words_of().find(" --gpus 2 --address 10.0.0.7 --state "), std::string::npos)
+        << words_of();
+    parts.shares_gpus = false;  // the engine's mask says which
+    EXPECT_EQ(words_of().find("--gpus"), std::string::npos);
+}
+
+TEST(RunProgram, HidesWhatItIsToHide) {
+    ASSERT_EQ(setenv("TUNE_TEST_SECRET", "x", 1), 0);
+    const auto output = output_of(
+        {.arguments = {"sh", "-c", "echo [$TUNE_TEST_SECRET]"}, .removed = {"TUNE_TEST_SECRET"}});
+    unsetenv("TUNE_TEST_SECRET");
+    EXPECT_EQ(output ? *output : output.error().message, "[]\n");
+}
+
 TEST(RunProgram, GivesInputOutputAndExitCode) {
     const std::string much(1 << 20, 'x');
     const auto end =

@@ -40,7 +40,8 @@ TEST(Gres, GpusAreCountedByType) {
 }
 
 TEST(Sinfo, NodesThatAreAwayAreNotUsable) {
-    const auto nodes = parse_sinfo("n1|8|idle|gpu:2\nn2|8|down*|gpu:2\nn3|8|mixed~|(null)\n");
+    const auto nodes = parse_sinfo(
+        "n1|8|idle|gpu:2|n1\nn2|8|down*|gpu:2|n2\nn3|8|mixed~|(null)|n3\nn1|8|idle|gpu:2|n1\n");
     ASSERT_EQ(nodes.size(), 3u);
     EXPECT_TRUE(nodes[0].is_usable());
     EXPECT_FALSE(nodes[1].is_usable());

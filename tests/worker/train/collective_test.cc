@@ -75,6 +75,24 @@ TEST(Collective, GathersSumsAndBroadcasts) {
     });
 }
 
+TEST(Collective, SumsOnTheirWayDoNotHinderOthers) {
+    on_ranks(3, [](Collective& group) {
+        const auto rank = static_cast<double>(group.rank());
+        const double first[] = {rank, 0.5};
+        auto pending = group.start_sum(first);
+        ASSERT_TRUE(pending) << pending.error().text();
+        double now[] = {2.0 * rank};
+        ASSERT_TRUE(group.sum(now));
+        EXPECT_EQ(now[0], 6.0);
+        auto later = group.start_sum({now, 1});
+        ASSERT_TRUE(later);
+        EXPECT_EQ((*pending)->wait().value(), (std::vector<double>{3.0, 1.5}));
+        EXPECT_EQ((*later)->wait().value(), std::vector<double>{18.0});
+        // One that nobody asks for is waited for: the others write into its memory.
+        EXPECT_TRUE(group.start_sum(first));
+    });
+}
+
 TEST(Collective, OneErrorEndsAll) {
     on_ranks(3, [](Collective& group) {
         const Result<void> own = group.rank() == 1

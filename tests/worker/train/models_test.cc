@@ -1,7 +1,17 @@
 // The larger models against PyTorch in Python (vectors/models.json), and what they refuse.
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -10,6 +20,9 @@
 #include "base/json.h"
 #include "base/system/file.h"
 #include "worker/train/learner.h"
+#include "worker/train/models/drawn_mask.h"
+#include "worker/train/models/shared_norm.h"
+#include "worker/train/philox.h"
 
 namespace tune::train {
 namespace {
@@ -223,6 +236,110 @@ TEST(Models, ReadBytesAsTheyAreStored) {
     for (int step = 0; step < 3; ++step)
         EXPECT_EQ(*numbers->train(samples, step, 0.01), *bytes->train(samples, step, 0.01));
     EXPECT_TRUE(weights_text(*numbers) == weights_text(*bytes));
+}
+
+/// On a device masks are computed by tensor operations, on the CPU number by number.
+TEST(Models, AMaskDrawnByTensorsIsTheOneDrawnByNumbers) {
+    const auto expected = [](const std::vector<std::int64_t>& sizes, double drop, const Pass& pass,
+                             std::uint32_t purpose) {
+        const auto rows = static_cast<std::size_t>(sizes[0]);
+        std::size_t row = 1;
+        for (std::size_t i = 1; i < sizes.size(); ++i) row *= static_cast<std::size_t>(sizes[i]);
+        std::vector<float> mask(rows * row);
+        for (std::size_t i = 0; i < rows; ++i)
+            fill_dropout_mask(mask.data() + i * row, row,
+                              {.seed = pass.seed,
+                               .purpose = purpose,
+                               .moment = static_cast<std::uint32_t>(pass.step)},
+                              drop,
+                              row * (static_cast<std::size_t>(pass.first_row) +
+                                     i * static_cast<std::size_t>(pass.row_stride)));
+        return mask;
+    };
+    for (const std::vector<std::int64_t>& sizes :
+         {std::vector<std::int64_t>{5, 16}, {3, 7, 3}, {1, 1}, {9, 4, 8}, {4, 13}}) {
+        for (Pass pass : {Pass{.training = true, .seed = 3, .step = 0},
+                          Pass{.training = true, .seed = 0xFEDCBA9876543210, .step = 0xFFFFFFF0},
+                          Pass{.training = true, .seed = 1, .step = 77, .first_row = 5},
+                          Pass{.training = true,
+                          .seed = 9,
+                          .step = 12,
+                          .first_row = 1'234'567'891,
+                          .row_stride = 3}}) {
+            const std::uint32_t purpose = kDropoutPurpose + 4;
+            const std::vector<float> numbers = expected(sizes, 0.3, pass, purpose);
+            const auto same = [&](const at::Tensor& mask) {
+                EXPECT_EQ(mask.sizes().vec(), sizes);
+                const float* first = mask.contiguous().const_data_ptr<float>();
+                return std::equal(numbers.begin(), numbers.end(), first);
+            };
+            EXPECT_TRUE(same(drawn_mask(sizes, at::kCPU, 0.3, pass, purpose)));
+            // What a captured graph reads is the tensor, not the number of the step it was made in.
+            Pass captured = pass;
+            captured.step_on_device = at::full({}, pass.step, at::kLong);
+            captured.step = 1;
+            EXPECT_TRUE(same(drawn_mask(sizes, at::kCPU, 0.3, captured, purpose)));
+        }
+    }
+}
+
+/// As if there were more ranks: counts what it is asked.
+class OneRank final : public RankSums {
+public:
+    int calls = 0;
+    at::Tensor sum(const at::Tensor& own) override {
+        ++calls;
+        return own.clone();
+    }
+};
+
+TEST(Models, NormalisationOverRanksIsThatOfOneRank) {
+    const auto waves = [](const std::vector<std::int64_t>& sizes, double pace) {
+        std::int64_t count = 1;
+        for (const std::int64_t size : sizes) count *= size;
+        return at::sin(at::mul(at::arange(count, at::kFloat), pace)).add_(3.0).reshape(sizes);
+    };
+    const auto differ = [](const at::Tensor& a, const at::Tensor& b) {
+        return at::sub(a, b).abs().max().item<float>();
+    };
+    struct Passed {
+        std::vector<at::Tensor> gradients;
+        at::Tensor y, mean, variance;
+    };
+    const auto computed = [&](const at::Tensor& rows, RankSums* sums, std::int64_t counted) {
+        const at::Tensor x = rows.clone().requires_grad_();
+        const at::Tensor weight = waves({3}, 0.7).requires_grad_();
+        const at::Tensor bias = waves({3}, 0.3).requires_grad_();
+        Passed result;
+        result.mean = at::zeros({3});
+        result.variance = at::ones({3});
+        result.y = sums == nullptr
+                       ? at::batch_norm(x, weight, bias, result.mean, result.variance, true, 0.1,
+                                        1e-5, false)
+                       : shared_batch_norm(x, {weight, bias, result.mean, result.variance}, counted,
+                                           *sums);
+        const at::Tensor loss =
+            at::mul(result.y.narrow(0, 0, counted), waves({counted, 3, 4, 4}, 1.3)).sum();
+        result.gradients = torch::autograd::grad({loss}, {x, weight, bias});
+        return result;
+    };
+    const at::Tensor rows = waves({7, 3, 4, 4}, 0.37);
+    OneRank sums;
+    const Passed expected = computed(rows.narrow(0, 0, 5), nullptr, 5);
+    for (const std::int64_t filled_in : {0, 2}) {
+        const Passed found = computed(rows.narrow(0, 0, 5 + filled_in), &sums, 5);
+        EXPECT_LT(differ(found.y.narrow(0, 0, 5), expected.y), 1e-5F);
+        EXPECT_LT(differ(found.mean, expected.mean), 1e-6F);
+        EXPECT_LT(differ(found.variance, expected.variance), 1e-5F);
+        EXPECT_LT(differ(found.gradients[0].narrow(0, 0, 5), expected.gradients[0]), 1e-4F);
+        EXPECT_LT(differ(found.gradients[1], expected.gradients[1]), 1e-3F);
+        EXPECT_LT(differ(found.gradients[2], expected.gradients[2]), 1e-3F);
+        if (filled_in > 0) {
+            EXPECT_EQ(found.gradients[0].narrow(0, 5, 2).abs().max().item<float>(), 0.0F)
+                << "rows that do not count give nothing back";
+        }
+    }
+    EXPECT_EQ(sums.calls, 4) << "one sum forward, one backward";
 }
 
 TEST(Models, LossesAndMetricsOfValues) {

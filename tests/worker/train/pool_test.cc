@@ -15,9 +15,9 @@ namespace {
 using testing::HasSubstr;
 
 TEST(PoolProtocol, ReadsTrials) {
-    const auto command = parse_command(
-        R"({"op":"run","trial":"7","attempt":2,)"
-        R"("parameters":{"lr":0.01,"model":"mlp","nesterov":true}})");
+    const auto command =
+        parse_command(R"({"op":"run","trial":"7","attempt":2,)"
+                      R"("parameters":{"lr":0.01,"model":"mlp","nesterov":true}})");
     ASSERT_TRUE(command) << command.error().text();
     EXPECT_EQ(command->kind, PoolCommand::Kind::kRun);
     EXPECT_EQ(command->request.id, (AttemptId{"7", 2}));

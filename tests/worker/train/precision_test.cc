@@ -1,3 +1,7 @@
+#include "worker/train/device/precision.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -69,6 +73,68 @@ TEST(Precision, TheScaleOfFp16IsPartOfTheState) {
     const auto other = learner_in(Precision::kFloat16, "mlp");
     ASSERT_TRUE(other->load_state(*file));
     EXPECT_EQ(write_safetensors(other->state(), {}), write_safetensors(learner->state(), {}));
+}
+
+TEST(Precision, AGradientOfTwoLeavesIsDividedOnce) {
+    GradScaler scaler(at::kCPU, 1024.0);
+    const at::Tensor shared = at::full({3}, 2048.0);
+    const at::Tensor own = at::full({2}, 512.0);
+    scaler.unscale({shared, own, shared});
+    EXPECT_TRUE(at::equal(shared, at::full({3}, 2.0)));
+    EXPECT_TRUE(at::equal(own, at::full({2}, 0.5)));
+    EXPECT_EQ(scaler.found_infinite().item<float>(), 0.0f);
+}
+
+TEST(Precision, AResumedRunKnowsWhichStepsOfFp16WereLeftOut) {
+    const auto whole = learner_in(Precision::kFloat16, "mlp");
+    const Samples good = example_of("mlp")->samples;
+    Samples infinite = good;
+    infinite.features.front() = 1e30f;
+    ASSERT_TRUE(whole->train(infinite, 0, 1e-2));
+    ASSERT_TRUE(whole->train(good, 1, 1e-2));
+    ASSERT_TRUE(whole->train(infinite, 2, 1e-2));
+    const auto file = Safetensors::parse(write_safetensors(whole->state(), {}));
+    const auto resumed = learner_in(Precision::kFloat16, "mlp");
+    ASSERT_TRUE(resumed->load_state(*file));
+    for (int step = 3; step < 6; ++step) {
+        ASSERT_TRUE(whole->train(good, step, 1e-2));
+        ASSERT_TRUE(resumed->train(good, step, 1e-2));
+        EXPECT_EQ(write_safetensors(resumed->state(), {}), write_safetensors(whole->state(), {}))
+            << "after step " << step;
+    }
+}
+
+TEST(Precision, StepsLeftOutBeforeALayerIsTrainedAreNotItsOwn) {
+    Example example = *example_of("mlp");
+    example.config.precision = Precision::kFloat16;
+    example.config.freeze = "^0";
+    example.config.unfreeze = "2:.";
+    const auto made = Learner::make(example.config, example.inputs);
+    ASSERT_TRUE(made) << made.error().message;
+    Learner& learner = **made;
+    Samples infinite = example.samples;
+    infinite.features.front() = 1e30f;
+    const auto bias = [&] {
+        std::vector<float> values;
+        for (const TensorBytes& tensor : learner.weights())
+            if (tensor.name == "0.bias") {
+                values.resize(tensor.data.size() / sizeof(float));
+                std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+            }
+        return values;
+    };
+    ASSERT_TRUE(learner.begin_epoch(0, 1));
+    ASSERT_TRUE(learner.train(infinite, 0, 1e-2));
+    ASSERT_TRUE(learner.begin_epoch(1, 1));
+    ASSERT_TRUE(learner.train(infinite, 1, 1e-2));
+    ASSERT_TRUE(learner.begin_epoch(2, 1));
+    const std::vector<float> before = bias();
+    ASSERT_TRUE(learner.train(example.samples, 2, 1e-2));
+    double largest = 0.0;
+    for (std::size_t i = 0; i < before.size(); ++i)
+        largest = std::max(largest, std::abs(static_cast<double>(bias()[i] - before[i])));
+    // AdamW's first step is as long as the rate, whatever the gradient, if it is counted as that.
+    EXPECT_NEAR(largest, 1e-2, 1e-3);
 }
 
 }  // namespace

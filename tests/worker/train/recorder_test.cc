@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <limits>
+#include <new>
+#include <thread>
 
 #include "base/id.h"
 #include "base/system/file.h"
@@ -98,6 +101,62 @@ TEST_F(RecorderTest, ReplacesACheckpointThatWasNotBegun) {
     EXPECT_EQ(text, block);
     EXPECT_EQ(read_file(directory.last()).value(), "three");
     EXPECT_EQ(read_file(directory.best()).value(), "best two");
+}
+
+/// Layout and digest of a large model take as long as a step or several.
+TEST_F(RecorderTest, MakesTheBytesItself) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    std::thread::id made_by;
+    recorder.checkpoint({.last = FileBytes([&] {
+                             made_by = std::this_thread::get_id();
+                             return std::string("made");
+                         }),
+                         .best = "best"});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "made");
+    EXPECT_NE(made_by, std::thread::id());
+    EXPECT_NE(made_by, std::this_thread::get_id());
+}
+
+TEST_F(RecorderTest, BytesThatCannotBeMadeAreNoCheckpoint) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.checkpoint({.last = "one", .best = {}});
+    recorder.drain();
+    recorder.checkpoint(
+        {.last = FileBytes([]() -> std::string { throw std::bad_alloc(); }), .best = {}});
+    recorder.drain();
+    const auto error = recorder.take_checkpoint_error();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, Code::kResourceExhausted);
+    EXPECT_EQ(read_file(directory.last()).value(), "one") << "what was there stays";
+    EXPECT_FALSE(std::filesystem::exists(directory.previous()));
+}
+
+/// Else a reader that is killed takes lines along that the checkpoint would not give again.
+TEST_F(RecorderTest, ACheckpointWaitsUntilItsLinesWereRead) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line("a\n");
+    std::string seen(2, ' ');
+    pollfd ready{.fd = pipe_[0], .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&ready, 1, 60'000), 1);
+    recorder.checkpoint({.last = "one", .best = {}});
+    usleep(kReaderWait_ms * 1000 / 4);
+    EXPECT_FALSE(std::filesystem::exists(directory.last()));
+    ASSERT_EQ(read(pipe_[0], seen.data(), seen.size()), 2);
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "one");
+}
+
+TEST_F(RecorderTest, AReaderThatReadsNothingIsNotWaitedForForEver) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line("a\n");
+    recorder.checkpoint({.last = "one", .best = {}});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "one");
 }
 
 TEST_F(RecorderTest, NoticesThatTheReaderIsGone) {

@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/id.h"
 #include "worker/train/progress.h"
 #include "worker/train/rules/batch_size.h"
 #include "worker/train/rules/freezing.h"
 #include "worker/train/rules/noise_scale.h"
+#include "worker/train/step/memory_limit.h"
 
 namespace tune::train {
 namespace {
@@ -22,6 +27,37 @@ TEST(MemoryModel, IsALineWithAMargin) {
     EXPECT_EQ(model.largest_batch(4700.0, 0.08), 328) << "332.4 as a multiple of 8";
     EXPECT_EQ(model.largest_batch(1150.0, 0.08), 5);
     EXPECT_EQ(model.largest_batch(1000.0, 0.08), 0);
+}
+
+TEST(MemoryLimit, IsTheSmallestOfTheGroupsAround) {
+    const std::filesystem::path root =
+        std::filesystem::temp_directory_path() / ("cgroup." + random_hex(6));
+    const auto write = [](const std::filesystem::path& path, const char* text) {
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << text;
+    };
+    write(root / "membership", "12:cpu:/elsewhere\n0::/agent/trial.7\n");
+    write(root / "fs/agent/trial.7/memory.max", "max\n");
+    const auto limit = [&] { return cgroup_memory_limit(root / "membership", root / "fs"); };
+    EXPECT_FALSE(limit());
+    write(root / "fs/agent/memory.max", "3000000\n");
+    EXPECT_EQ(limit(), 3e6);
+    write(root / "fs/agent/trial.7/memory.max", "2000000\n");
+    EXPECT_EQ(limit(), 2e6);
+    write(root / "fs/memory.max", "1000000\n");
+    EXPECT_EQ(limit(), 1e6) << "of a container";
+    EXPECT_FALSE(cgroup_memory_limit(root / "none", root / "none"));
+    std::filesystem::remove_all(root);
+}
+
+TEST(MemoryLimit, HeedsWhatTheAgentGave) {
+    ASSERT_EQ(setenv("TUNE_MEMORY_BYTES", "12345678", 1), 0);
+    EXPECT_EQ(host_memory_limit(), 12345678.0);
+    for (const char* text : {"", "many", "-5", "0"}) {
+        ASSERT_EQ(setenv("TUNE_MEMORY_BYTES", text, 1), 0);
+        EXPECT_GT(host_memory_limit(), 12345678.0) << text;
+    }
+    ASSERT_EQ(unsetenv("TUNE_MEMORY_BYTES"), 0);
 }
 
 /// A machine with so much memory and so many samples a second; counts what it is asked.
@@ -100,12 +136,12 @@ TEST(NoiseScale, FindsTheNoiseOfKnownGradients) {
     double sum = 0;
     constexpr int kSteps = 2000;
     for (int step = 0; step < kSteps; ++step) {
-        NoiseSample sample{.small_batch = 16, .big_batch = 32};
+        NoiseSample sample{.big_batch = 32, .parts = 2};
         std::vector<double> halves[2];
         for (auto& half : halves) {
             for (int i = 0; i < 100; ++i)
                 half.push_back(1.0 + normal(random) * std::sqrt(50.0 / 16.0));
-            for (const double g : half) sample.small_square += g * g / 2.0;
+            for (const double g : half) sample.small_square += g * g;
         }
         for (std::size_t i = 0; i < 100; ++i)
             sample.big_square += std::pow((halves[0][i] + halves[1][i]) / 2.0, 2);
@@ -120,13 +156,14 @@ TEST(NoiseScale, GoesOnFromItsState) {
     NoiseScale first;
     EXPECT_FALSE(whole.value());
     for (int i = 1; i < 5; ++i) {
-        const NoiseSample sample{1.0 + i, 0.9 + 0.8 * i, 8, 16};
+        const NoiseSample sample{2.0 * (1.0 + i), 0.9 + 0.8 * i, 16, 2};
         whole.add(sample);
         if (i < 3) first.add(sample);
     }
     NoiseScale second;
     second.load_state(first.state());
-    for (int i = 3; i < 5; ++i) second.add({1.0 + i, 0.9 + 0.8 * i, 8, 16});
+    for (int i = 3; i < 5; ++i) second.add({2.0 * (1.0 + i), 0.9 + 0.8 * i, 16, 2});
+    second.add({1.0, 1.0, 8, 1});  // one part tells nothing
     EXPECT_EQ(second.value(), whole.value());
     ASSERT_TRUE(whole.value());
 }
@@ -137,6 +174,14 @@ TEST(NoiseScale, Advises) {
               "takes nearly half the steps");
     EXPECT_NE(noise_advice(100, 100).find("saves steps and costs samples"), std::string::npos);
     EXPECT_NE(noise_advice(10, 100).find("a smaller batch"), std::string::npos);
+    const auto ends = [](const std::string& text, const char* end) { return text.ends_with(end); };
+    const DeviceUse little{.peak_bytes = 3e9, .total_bytes = 80e9, .samples_per_s = 1234.4};
+    EXPECT_TRUE(ends(noise_advice(1000, 100, little),
+                     "; 1234 samples/s; at most 3 of 80 GB were in use: twice the batch fits"));
+    EXPECT_TRUE(ends(noise_advice(1000, 100, {.peak_bytes = 60e9, .total_bytes = 80e9}),
+                     "; at most 60 of 80 GB were in use: twice the batch may not fit"));
+    EXPECT_TRUE(ends(noise_advice(1000, 100, {.wait_share = 0.4}),
+                     "; 40 % of the time went by waiting for data, which no batch size changes"));
 }
 
 TEST(Freezing, FollowsPatternsAndEpochs) {

@@ -101,5 +101,25 @@ TEST(SharedBatches, GoOnWithAnotherNumberOfRanks) {
     }
 }
 
+/// A stop may come between the last step of an epoch and its validation.
+TEST(SharedBatches, FewerRanksGoOnAfterTheLastStepOfAnEpoch) {
+    const DataSet data;
+    write_numbers(data, 37);
+    const Steps alone = steps_of(data, 12, 1, 2);
+    auto before = SharedBatches::open(options_of(data, 12), 0, 4);
+    loader::Batch own;
+    Share share;
+    for (int step = 0; step < 4; ++step) ASSERT_TRUE(*before->next(own, share));
+    EXPECT_GT(before->dataset().state().sample_in_epoch, 37) << "repeats for the other ranks";
+    for (const std::int64_t ranks : {1, 2, 3, 4, 6}) {
+        auto batches = SharedBatches::open(options_of(data, 12), 0, ranks);
+        const auto loaded = batches->load_state(before->dataset().state());
+        ASSERT_TRUE(loaded) << ranks << ": " << loaded.error().text();
+        EXPECT_FALSE(*batches->next(own, share)) << "the epoch is over";
+        ASSERT_TRUE(*batches->next(own, share));
+        EXPECT_EQ(own.sample_ids[0], alone[4].at(0)) << "the next one begins";
+    }
+}
+
 }  // namespace
 }  // namespace tune::train

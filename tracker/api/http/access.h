@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "base/result.h"
 #include "tracker/api/http/principal.h"
@@ -48,6 +49,7 @@ enum class Subject : std::uint8_t {
     kRun,               ///< run_id or run_uuid
     kRuns,              ///< run_id or run_ids, each of them
     kRunAndModels,      ///< run_id, and every logged model that the body names
+    kRunAndInputs,      ///< run_id; the logged models that it used may be read
     kRunOrLoggedModel,  ///< run_id, or else model_id
     kLoggedModel,       ///< model_id of the path
     kRegisteredModel,   ///< name: a registered model or a prompt
@@ -92,6 +94,8 @@ private:
     Permission least_;
 };
 
+static_assert(!std::is_default_constructible_v<Needs>, "no route comes without a decision");
+
 /// What requests without a credential may do where nothing else is said, on loopback: all that
 /// clients of MLflow's own server may.
 inline constexpr Access kAnonymousOnLoopback = Access::kWrite;
@@ -99,9 +103,9 @@ inline constexpr Access kAnonymousOnLoopback = Access::kWrite;
 /// Whether `principal` may use a route that needs `access`. kOpen and kByUrl are everybody's; a
 /// request without a credential reaches up to `anonymous`, an attempt up to kWrite, a token or a
 /// user as far as it says, the owner everything. Errors: kUnauthenticated without a credential,
-/// kPermissionDenied for one that does not reach. An attempt that is over passes for what it could
-/// do while it was current; check_may_write() refuses it what changes something. Who only says to
-/// be a user passes: Authenticator::admit finds out.
+/// kPermissionDenied for one that does not reach, kResourceConflict for an attempt that is over: it
+/// reaches no further than a request without a credential, and of that check_may_write() refuses it
+/// what changes something. Who only says to be a user passes: Authenticator::prove finds out.
 [[nodiscard]] Result<void> check_access(const Principal& principal, Access access,
                                         Access anonymous);
 

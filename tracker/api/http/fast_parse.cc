@@ -132,10 +132,10 @@ bool read_pairs(json::value list, std::vector<Pair>& pairs) {
     return true;
 }
 
-/// Calls `take(name, value)` for each field of the body's object; true if all were taken and
+/// Calls `visit(name, value)` for each field of the body's object; true if all were accepted and
 /// nothing follows.
-template <class Take>
-bool for_each_field(std::string& body, Take take) {
+template <class Visit>
+bool for_each_field(std::string& body, Visit visit) {
     body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
     json::document document;
     if (thread_parser()
@@ -148,7 +148,7 @@ bool for_each_field(std::string& body, Take take) {
         std::string_view name;
         json::value value;
         if (field.unescaped_key().get(name) || field.value().get(value)) return false;
-        if (!take(name, value)) return false;
+        if (!visit(name, value)) return false;
     }
     // Anything behind the object is an error, which the slow way names.
     const char* rest = nullptr;

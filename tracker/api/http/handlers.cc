@@ -20,7 +20,7 @@ Command with_key(std::string key, const Request& request, Command command,
 }
 
 Response answer_to_write(const Outcome& outcome, const RenderOutcome& render) {
-    const auto* recorded = std::get_if<RecordedAnswer>(&outcome);
+    const auto* recorded = std::get_if<RecordedResponse>(&outcome);
     if (recorded == nullptr) return json_text_response(render ? render(outcome) : "{}");
     return recorded->is_repeat ? repeated_response(recorded->text)
                                : json_text_response(recorded->text);

@@ -39,6 +39,13 @@ constexpr std::array kErrorClasses = {
 
 }  // namespace
 
+SpecialBody::SpecialBody() = default;
+SpecialBody::SpecialBody(const SpecialBody&) = default;
+SpecialBody::SpecialBody(SpecialBody&&) noexcept = default;
+SpecialBody& SpecialBody::operator=(const SpecialBody&) = default;
+SpecialBody& SpecialBody::operator=(SpecialBody&&) noexcept = default;
+SpecialBody::~SpecialBody() = default;
+
 std::string_view method_name(Method method) {
     static constexpr std::array<std::string_view, 7> kNames = {"GET",    "POST", "PUT",    "PATCH",
                                                                "DELETE", "HEAD", "OPTIONS"};

@@ -95,6 +95,21 @@ struct StreamBody {
     std::shared_ptr<BodySource> source;
 };
 
+using SpecialBodyVariant =
+    std::variant<std::monostate, StaticBody, FileBody, EventStreamBody, StreamBody>;
+
+/// One of these, or none. Its special members are compiled once, in http_types.cc, and not in each
+/// file that moves a Response.
+struct SpecialBody : SpecialBodyVariant {
+    using SpecialBodyVariant::SpecialBodyVariant;
+    SpecialBody();
+    SpecialBody(const SpecialBody&);
+    SpecialBody(SpecialBody&&) noexcept;
+    SpecialBody& operator=(const SpecialBody&);
+    SpecialBody& operator=(SpecialBody&&) noexcept;
+    ~SpecialBody();
+};
+
 struct Response {
     int status = 200;
     /// Empty: no Content-Type is sent.
@@ -105,7 +120,7 @@ struct Response {
     Fields headers;
     /// Quoted, e.g. "\"a1b2\""; empty: none. If-None-Match is answered from it.
     std::string etag;
-    std::variant<std::monostate, StaticBody, FileBody, EventStreamBody, StreamBody> special;
+    SpecialBody special;
 };
 
 /// Gives the answer. Call it exactly once, from any thread, now or later (long-poll). The answer of

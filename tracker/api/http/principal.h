@@ -55,7 +55,7 @@ struct UserPrincipal {
 };
 
 /// Who says to be a user. Whether it is so takes a slow hash or a look into the store, so it is
-/// found out before the handler runs, not on the network thread.
+/// found out before the body is read, not on the network thread (Authenticator::prove).
 struct ClaimedPrincipal {
     std::string proof_key = {};  ///< the same for the same credential; no secret can be read off it
     std::string username = {};   ///< of a login
@@ -92,6 +92,13 @@ public:
     /// kAnonymousOnLoopback, where nothing else is said. Errors: those of it.
     [[nodiscard]] virtual Result<void> check_access(const Principal& principal,
                                                     Access access) const;
+
+    /// Finds out whether a ClaimedPrincipal is who it says to be, and may use a route that needs
+    /// `access`; puts who it is into the request. `done` is called once, from any thread, before
+    /// the body is read. Errors: kUnauthenticated; those of check_access(); kRequestLimitExceeded
+    /// where too many wait. REQUIRES: the request's principal is one.
+    virtual void prove(const std::shared_ptr<Request>& request, Access access,
+                       std::function<void(Result<void>)> done) const;
 
     /// Whether the request, which resolve() let pass and whose body is there, may be answered. A
     /// decision that takes no time, or nothing where it takes admit(). May put who asks, and what

@@ -386,6 +386,21 @@ const Route* Router::resolve(Request& request, Response& refusal) const {
     return nullptr;
 }
 
+bool Router::needs_proof(const Request& request, const Route& route) const {
+    const Access access = route.access.access();
+    return authenticator_ != nullptr && access != Access::kOpen && access != Access::kByUrl &&
+           std::holds_alternative<ClaimedPrincipal>(request.principal);
+}
+
+void Router::prove(const std::shared_ptr<Request>& request, const Route& route,
+                   std::function<void(std::optional<Response>)> done) const {
+    authenticator_->prove(request, route.access.access(),
+                          [this, request, done = std::move(done)](const Result<void>& proved) {
+                              if (proved) return done(std::nullopt);
+                              done(refusal_of(proved.error(), *request));
+                          });
+}
+
 Result<void> Router::check_metrics(const Request& request, std::string_view run_id,
                                    std::span<const Metric> metrics) const {
     if (authenticator_ == nullptr) return {};

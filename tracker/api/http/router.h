@@ -87,6 +87,13 @@ public:
     /// caller has put into the request stays. The page is the fallback's route.
     [[nodiscard]] const Route* resolve(Request& request, Response& refusal) const;
 
+    /// Whether it has yet to be found out who sends the request to `route`, by prove().
+    [[nodiscard]] bool needs_proof(const Request& request, const Route& route) const;
+    /// Finds it out before the body is read: `done` is called once, from any thread, with the
+    /// answer to who may not go on. REQUIRES: needs_proof().
+    void prove(const std::shared_ptr<Request>& request, const Route& route,
+               std::function<void(std::optional<Response> refusal)> done) const;
+
     /// Runs a request that has its body through strip_prefix(), resolve() and the handler: what the
     /// server does, for tests. REQUIRES: not a stream route.
     void dispatch(std::shared_ptr<Request> request, Responder respond) const;

@@ -1,4 +1,8 @@
-// experiments/*: MLflow's experiments.
+// experiments/*: MLflow's experiments, by its REST API (mlflow/server/handlers.py, 3.17.2).
+//
+// For the attempt of a trial these routes lead to the study's experiment: mlflow.set_experiment in
+// a script would otherwise make start_run fail, because the trial's run lies in another experiment
+// than the one it asked for. The name that was asked for is kept as a tag of the run.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/handlers.h"

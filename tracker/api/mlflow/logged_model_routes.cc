@@ -1,4 +1,8 @@
-// logged-models: what log_model and autologging call. Their artifacts: artifact_routes.cc.
+// logged-models: what log_model and autologging call, by MLflow's REST API (3.17.2). Their
+// artifacts: artifact_routes.cc.
+//
+// Clients send a model's id in the path and again in the body. A body that names another model is
+// refused: otherwise permission would be checked for one id and the change made to the other.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/handlers.h"
@@ -25,7 +29,10 @@ Result<Command> parse_create_logged_model(const Request& request) {
     command.experiment_id = experiment_id;
     command.name = std::move(name);
     command.model_type = std::move(model_type);
-    command.source_run_id = std::move(source_run_id);
+    // What an attempt makes is its run's: there its credential may write.
+    const AttemptPrincipal* const attempt = current_attempt(request.principal);
+    command.source_run_id =
+        source_run_id.empty() && attempt != nullptr ? attempt->run_id : std::move(source_run_id);
     command.params = std::move(params);
     command.tags = std::move(tags);
     return Command(std::move(command));

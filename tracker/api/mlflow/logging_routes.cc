@@ -1,4 +1,10 @@
-// What training scripts send: metrics, params, tags, inputs and outputs of a run.
+// What training scripts send: metrics, params, tags, inputs and outputs of a run, by MLflow's REST
+// API (3.17.2).
+//
+// log-metric and log-batch are most of the load, so the usual form of their bodies is read by
+// fast_parse.cc without a JSON tree. It accepts less than the general parser and never anything
+// else; whatever it does not recognise goes the slow way, which also words all errors. Both ways
+// check the same rules before they write.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/fast_parse.h"
@@ -177,7 +183,7 @@ void add_logging_routes(Router& router, Store& store) {
     add(kRun, "log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
     add(kRun, "set-tag", "run_id!, key!, value", write_handler(store, parse_set_run_tag));
     add(kRun, "delete-tag", "run_id!, key!", write_handler(store, parse_delete_run_tag));
-    add(kRunAndModels, "log-inputs", "run_id!, datasets, models",
+    add(Subject::kRunAndInputs, "log-inputs", "run_id!, datasets, models",
         write_handler(store, parse_log_inputs));
     add(kRunAndModels, "outputs", "run_id!, models", write_handler(store, parse_log_outputs));
     add(kRun, "log-model", "run_id!, model_json! (clients before 3.0)",

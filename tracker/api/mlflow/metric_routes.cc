@@ -1,4 +1,9 @@
-// metrics/*: histories.
+// metrics/*: histories of one or many runs, and buckets for charts.
+//
+// get-history-bulk and its interval form follow MLflow's (3.17.2), with its limits on runs and
+// points and its choice of steps. The buckets are ours: last, least and greatest value of each part
+// of the steps, which the store reads from blocks' summaries, so a chart of a million points costs
+// about as much as one of a thousand and still shows its extremes.
 
 #include <algorithm>
 

@@ -1,4 +1,9 @@
-// model-versions/*: the versions of registered models, and their files.
+// model-versions/*: the versions of registered models and their files, by MLflow's REST API
+// (3.17.2).
+//
+// A version made from "runs:/ID/path" has its files where that run's are; downloads look there and
+// nowhere else. Version numbers are validated by the store, after the name, so that errors come in
+// MLflow's order.
 
 #include <algorithm>
 

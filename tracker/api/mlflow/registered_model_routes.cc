@@ -1,4 +1,6 @@
-// registered-models/*: the models of the registry, their tags and aliases.
+// registered-models/*: the models of the registry, their tags and aliases, by MLflow's REST API
+// (3.17.2). Handlers parse and render; names, stages and aliases are checked by the store, in
+// MLflow's order and words.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/handlers.h"

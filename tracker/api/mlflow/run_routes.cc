@@ -3,6 +3,7 @@
 #include "tracker/api/app.h"
 #include "tracker/api/http/handlers.h"
 #include "tracker/api/http/message.h"
+#include "tracker/api/mlflow/parent_run.h"
 #include "tracker/api/mlflow/run_search.h"
 #include "tracker/api/mlflow/run_serializer.h"
 #include "tracker/api/mlflow/serializers.h"
@@ -23,6 +24,7 @@ Result<Command> parse_create_run(const Request& request) {
     command.run_name = std::move(run_name);
     command.user_id = std::move(user_id);
     command.tags = std::move(tags);
+    put_beneath_trial(command.tags, request.principal);
     return Command(std::move(command));
 }
 

@@ -154,7 +154,7 @@ Result<Response> stream_response(Store& store,
                                  SearchRequest wanted) {
     if (!wanted.query.page_token.empty())
         return Error{Code::kInvalidParameterValue,
-                     "A search answered as JSON lines has no pages: leave 'page_token' out."};
+                     "A search that returns JSON lines has no pages: leave 'page_token' out."};
     const std::int64_t limit =
         std::min(wanted.max_results.value_or(kStreamedRunsMax), kStreamedRunsMax);
     TUNE_TRY_VOID(check_max_results(limit, kStreamedRunsMax));

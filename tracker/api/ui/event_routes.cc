@@ -1,4 +1,10 @@
-// GET /api/ui/events: live events for the web page.
+// GET /api/ui/events: live events for the web page, as server-sent events.
+//
+// A stream begins where the browser stopped: by Last-Event-ID after a broken connection, by a query
+// after a reload. With users, each event is shown only if its experiment may be read at that
+// moment. What was looked up is remembered until any grant or user changes (the store's permission
+// epoch), so a busy stream costs no reads, and a grant that is taken away ends the view with the
+// next event.
 
 #include <charconv>
 

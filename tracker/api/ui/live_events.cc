@@ -116,7 +116,7 @@ constexpr Row row() {
 
 template <class E, std::size_t kIndex = 0>
 constexpr std::size_t index_of() {
-    if constexpr (std::is_same_v<E, std::variant_alternative_t<kIndex, Event>>)
+    if constexpr (std::is_same_v<E, std::variant_alternative_t<kIndex, EventVariant>>)
         return kIndex;
     else
         return index_of<E, kIndex + 1>();
@@ -124,7 +124,7 @@ constexpr std::size_t index_of() {
 
 template <class... Types>
 constexpr auto make_rows() {
-    std::array<Row, std::variant_size_v<Event>> rows{};
+    std::array<Row, std::variant_size_v<EventVariant>> rows{};
     ((rows[index_of<Types>()] = row<Types>()), ...);
     return rows;
 }

@@ -1,4 +1,9 @@
-// The web page: files that are embedded in the program.
+// The web page: files that are embedded in the program, compressed when it was built.
+//
+// Paths of the application's pages all give index.html; a path that looks like a file and is none
+// gives 404, so that a missing picture is no page. The policy lets only the page's own files run
+// and nobody frame it. A login code in the address is exchanged for a cookie and redirected away,
+// because addresses stay in histories.
 
 #include <map>
 #include <optional>

@@ -230,7 +230,8 @@ void add_grant_routes(Router& router, const UserParts& parts) {
         3, {Method::kPost, kManage, "/mlflow/users/permissions/revoke", Body::kJson,
             "username!, resource_type!, resource_id!", write_handler(parts.store, parse_revoke)});
     read(Subject::kSelfOrWorkspace, "/mlflow/users/permissions/get",
-         "What a user may do, all told: username!, resource_type!, resource_id!", get_permission);
+         "What a user may do, by all grants together: username!, resource_type!, resource_id!",
+         get_permission);
     read(Subject::kSelfOrWorkspace, "/mlflow/users/permissions/list",
          "All that was granted to a user: username!", list_permissions);
     read(Subject::kNothing, "/mlflow/users/current/permissions", "All that was granted to who asks",

@@ -1,4 +1,8 @@
-// roles/*: grants that several users share. There is one workspace, "default".
+// roles/*: grants that several users share, as in MLflow's basic-auth app. There is one workspace,
+// "default", so who may change roles is who may manage it.
+//
+// Handlers parse into commands and render what they leave; rules about roles are the store's. Ids
+// are taken as numbers or digits, as MLflow's client and its REST users send them.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

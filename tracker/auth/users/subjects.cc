@@ -144,6 +144,19 @@ void add_model(Touches& touches, const std::string& model_id, Permission least) 
         touches.push_back({Kind::kLoggedModel, model_id, least, kOfLoggedModel});
 }
 
+/// The models that a run is given: it says that it has used them.
+Result<Touches> run_and_inputs(const Request& request, Permission least) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.run_id());
+    Touches touches = one(Kind::kRun, std::move(id), least, kOfRun);
+    TUNE_TRY(models, message.messages("models"));
+    for (const Message& item : models) {
+        TUNE_TRY(model_id, item.text("model_id"));
+        add_model(touches, model_id, Permission::kRead);
+    }
+    return touches;
+}
+
 Result<Touches> run_and_models(Request& request, Permission least) {
     if (takes_fast_way(request)) {
         if (const auto metric = parse_log_metric_fast(request.body)) {
@@ -248,7 +261,8 @@ Touches folder_of(std::string_view path, Permission least) {
     Touches touches;
     for (const Touch::Part& part : parts_of_path(below, least == Permission::kManage))
         touches.push_back({Kind::kExperiment, std::string(folder), least, part});
-    if (touches.empty()) return one(Kind::kExperiment, std::string(folder), least);
+    if (touches.empty()) touches = one(Kind::kExperiment, std::string(folder), least);
+    for (Touch& touch : touches) touch.path = below;
     return touches;
 }
 
@@ -366,6 +380,7 @@ Result<Touches> read_touches(Request& request, const Needs& needs) {
         case Subject::kExperiments: return experiments(request, least);
         case Subject::kRun: return run(request, least);
         case Subject::kRuns: return runs(request, least);
+        case Subject::kRunAndInputs: return run_and_inputs(request, least);
         case Subject::kRunAndModels: return run_and_models(request, least);
         case Subject::kRunOrLoggedModel: return run_or_logged_model(request, least);
         case Subject::kLoggedModel:

@@ -48,6 +48,7 @@ struct Touch {
     /// kSelf: who manages the workspace may too.
     bool or_workspace = false;
     std::string topic = {};  ///< of a live event: what may not be read is left out, not refused
+    std::string path = {};   ///< kExperiment: of a file, below the experiment's folder
 };
 
 /// What a path of the artifact store touches. `least` kManage: it removes what lies there.

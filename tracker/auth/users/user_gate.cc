@@ -153,7 +153,7 @@ Result<std::optional<User>> UserGate::find(const ClaimedPrincipal& claimed) cons
     });
 }
 
-Result<UserPrincipal> UserGate::prove(const ClaimedPrincipal& claimed) const {
+Result<UserPrincipal> UserGate::proved(const ClaimedPrincipal& claimed) const {
     const std::uint64_t epoch = store_.permission_epoch();
     TUNE_TRY(user, find(claimed));
     if (!user) {
@@ -224,19 +224,32 @@ std::optional<Result<void>> UserGate::admit_now(Request& request, const Needs& n
     return judge(request, needs, Effort::kRemembered);
 }
 
-void UserGate::admit(const std::shared_ptr<Request>& request, const Needs& needs,
-                     std::function<void(Result<void>)> done) const {
-    const auto work = [this, request, needs, done] { done(identify_and_judge(*request, needs)); };
-    const auto* claimed = std::get_if<ClaimedPrincipal>(&request->principal);
+/// A claim that takes a hash waits for the threads that hash, any other work for those that read.
+void UserGate::run_later(const Request& request, std::function<void()> work,
+                         const std::function<void(Result<void>)>& refused) const {
+    const auto* claimed = std::get_if<ClaimedPrincipal>(&request.principal);
     const bool takes_hash = claimed != nullptr && claimed->session_sha256.empty() &&
                             claimed->user_id == 0 && !credentials_.find_old(claimed->proof_key);
     if (takes_hash) {
-        if (!pool_.post(request->remote_address, work)) done(too_many_logins());
+        if (!pool_.post(request.remote_address, std::move(work))) refused(too_many_logins());
         return;
     }
-    if (!store_.post_read(work))
-        done(Error{Code::kRequestLimitExceeded,
-                   "More reads are waiting than the server can hold. Try again later."});
+    if (!store_.post_read(std::move(work)))
+        refused(Error{Code::kRequestLimitExceeded,
+                      "More reads are waiting than the server can hold. Try again later."});
+}
+
+void UserGate::prove(const std::shared_ptr<Request>& request, Access access,
+                     std::function<void(Result<void>)> done) const {
+    run_later(
+        *request, [this, request, access, done] { done(identify(*request, access)); }, done);
+}
+
+void UserGate::admit(const std::shared_ptr<Request>& request, const Needs& needs,
+                     std::function<void(Result<void>)> done) const {
+    run_later(
+        *request, [this, request, needs, done] { done(identify_and_judge(*request, needs)); },
+        done);
 }
 
 void UserGate::recognise(const std::shared_ptr<Request>& request,
@@ -246,12 +259,18 @@ void UserGate::recognise(const std::shared_ptr<Request>& request,
           [done = std::move(done)](const Result<void>&) { done(); });
 }
 
+Result<void> UserGate::identify(Request& request, Access access) const {
+    const auto* claimed = std::get_if<ClaimedPrincipal>(&request.principal);
+    if (claimed == nullptr) return {};
+    TUNE_TRY(user, proved(*claimed));
+    request.principal = std::move(user);
+    return check_access(request.principal, access);
+}
+
+/// Of a request that came over the network it is known who asks (prove); one that was handed to
+/// the router within the process may still only say so.
 Result<void> UserGate::identify_and_judge(Request& request, const Needs& needs) const {
-    if (const auto* claimed = std::get_if<ClaimedPrincipal>(&request.principal)) {
-        TUNE_TRY(user, prove(*claimed));
-        request.principal = std::move(user);
-        TUNE_TRY_VOID(check_access(request.principal, needs.access()));
-    }
+    TUNE_TRY_VOID(identify(request, needs.access()));
     if (needs.subject() == Subject::kTopics) TUNE_TRY_VOID(watch(request));
     return judge(request, needs, Effort::kRead).value_or(permission_denied());
 }
@@ -271,6 +290,8 @@ std::optional<Result<void>> UserGate::judge(Request& request, const Needs& needs
         if (subject == Subject::kMadeExperiment || subject == Subject::kLedExperiment ||
             subject == Subject::kExperimentName)
             return Result<void>();
+        const auto within = inner_.limits().check(request, needs, effort == Effort::kRead);
+        if (!within || !*within) return within;
     } else {
         return inner_.admit_now(request, needs);  // the owner, or one of the owner's tokens
     }

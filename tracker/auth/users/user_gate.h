@@ -59,6 +59,8 @@ public:
     [[nodiscard]] Principal authenticate(const Credentials& credentials) const override;
     [[nodiscard]] Result<void> check_access(const Principal& principal,
                                             Access access) const override;
+    void prove(const std::shared_ptr<Request>& request, Access access,
+               std::function<void(Result<void>)> done) const override;
     [[nodiscard]] std::optional<Result<void>> admit_now(Request& request,
                                                         const Needs& needs) const override;
     void admit(const std::shared_ptr<Request>& request, const Needs& needs,
@@ -97,9 +99,12 @@ private:
     [[nodiscard]] Principal remembered(ClaimedPrincipal claimed) const;
     [[nodiscard]] static UserPrincipal principal_of(const User& user,
                                                     const ClaimedPrincipal& claimed);
-    [[nodiscard]] Result<UserPrincipal> prove(const ClaimedPrincipal& claimed) const;
+    [[nodiscard]] Result<UserPrincipal> proved(const ClaimedPrincipal& claimed) const;
     [[nodiscard]] Result<std::optional<User>> find(const ClaimedPrincipal& claimed) const;
+    [[nodiscard]] Result<void> identify(Request& request, Access access) const;
     [[nodiscard]] Result<void> identify_and_judge(Request& request, const Needs& needs) const;
+    void run_later(const Request& request, std::function<void()> work,
+                   const std::function<void(Result<void>)>& refused) const;
     [[nodiscard]] std::optional<Result<void>> judge(Request& request, const Needs& needs,
                                                     Effort effort) const;
     [[nodiscard]] std::optional<Result<void>> judge_topics(const Asker& asker,

@@ -1,21 +1,11 @@
 #include "tracker/http/protocol/byte_range.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "base/text/number_text.h"
+
 namespace tune::tracker {
-namespace {
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
-}  // namespace
-
 ByteRange parse_byte_range(std::string_view header, std::uint64_t size_bytes) {
     const ByteRange whole{ByteRange::Kind::kWhole, 0, size_bytes};
     constexpr std::string_view kUnit = "bytes=";
@@ -27,13 +17,14 @@ ByteRange parse_byte_range(std::string_view header, std::uint64_t size_bytes) {
     const std::string_view last = header.substr(dash + 1);
     const ByteRange unsatisfiable{ByteRange::Kind::kUnsatisfiable, 0, 0};
     if (first.empty()) {
-        const auto count = parse_number(last);
+        const auto count = number_from_text<std::uint64_t>(last);
         if (!count) return whole;
         if (*count == 0 || size_bytes == 0) return unsatisfiable;
         return {ByteRange::Kind::kPart, size_bytes - std::min(*count, size_bytes), size_bytes};
     }
-    const auto begin = parse_number(first);
-    const auto end = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX) : parse_number(last);
+    const auto begin = number_from_text<std::uint64_t>(first);
+    const auto end = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX)
+                                  : number_from_text<std::uint64_t>(last);
     if (!begin || !end || *end < *begin) return whole;
     if (*begin >= size_bytes) return unsatisfiable;
     return {ByteRange::Kind::kPart, *begin, std::min(*end, size_bytes - 1) + 1};

@@ -38,34 +38,35 @@ std::optional<Response> refuse_length(std::uint64_t content_length, std::size_t 
 
 }  // namespace
 
-Admission admit(const std::shared_ptr<Request>& request,
-                std::optional<std::uint64_t> content_length, const Endpoints& endpoints,
-                const ServerContext& context) {
+Admission admit(Request& request, std::optional<std::uint64_t> content_length,
+                const Endpoints& endpoints, const ServerContext& context) {
     Admission admission;
-    context.router.strip_prefix(*request);
-    admission.refusal = context.host_check.objection(*request, endpoints.local_address);
+    context.router.strip_prefix(request);
+    admission.refusal = context.host_check.objection(request, endpoints.local_address);
     if (admission.refusal) return admission;
     Response not_found;
-    admission.route = context.router.resolve(*request, not_found);
+    admission.route = context.router.resolve(request, not_found);
     if (admission.route == nullptr) {
         admission.refusal = std::move(not_found);
         return admission;
     }
     admission.refusal = refuse_stranger(*admission.route, endpoints, context.options);
     if (admission.refusal) return admission;
-    admission.refusal = refuse_coding(*request, *admission.route);
+    admission.refusal = refuse_coding(request, *admission.route);
     if (admission.refusal) return admission;
-    if (admission.route->body != Body::kStream) {
+    if (admission.route->body != Body::kStream)
         admission.refusal =
             refuse_length(content_length.value_or(0), context.options.json_body_bytes_max);
-        return admission;
-    }
+    return admission;
+}
+
+void open_sink(Admission& admission, const std::shared_ptr<Request>& request) {
+    if (admission.route->body != Body::kStream) return;
     Result<std::unique_ptr<BodySink>> sink = admission.route->open_sink(request);
     if (sink)
         admission.sink = std::move(sink).value();
     else
         admission.refusal = error_response(sink.error());
-    return admission;
 }
 
 }  // namespace tune::tracker

@@ -23,10 +23,12 @@ struct Admission {
 };
 
 /// Removes the server's path prefix from `request`, then checks its host, route, client's
-/// certificate, content coding and length. `endpoints`: those of the connection. Opens the sink of
-/// a route that streams its body.
-[[nodiscard]] Admission admit(const std::shared_ptr<Request>& request,
-                              std::optional<std::uint64_t> content_length,
+/// certificate, content coding and length. `endpoints`: those of the connection.
+[[nodiscard]] Admission admit(Request& request, std::optional<std::uint64_t> content_length,
                               const Endpoints& endpoints, const ServerContext& context);
+
+/// Opens the sink of a route that streams its body, or says why it cannot be. REQUIRES: it was
+/// admitted, and it is known who asks (Router::needs_proof).
+void open_sink(Admission& admission, const std::shared_ptr<Request>& request);
 
 }  // namespace tune::tracker

@@ -1,7 +1,8 @@
 // One buffer, one pending read. The parser consumes the buffer's bytes in place; what it leaves is
 // the start of the next request, which a client may send ahead. While a body waits for its sink, or
 // the client for its 100 Continue, nothing is read: the kernel's window slows the client down, and
-// memory stays at one buffer per connection whatever the body's size.
+// memory stays at one buffer per connection whatever the body's size. The same holds while it is
+// found out who asks: a body is read only for those who may send it.
 //
 // A refused request with a small body is read to its end, so that the connection lives on; any
 // other refusal closes it, after lingering (session_limits.h).
@@ -137,7 +138,36 @@ bool RequestReader::on_header() {
     request_->remote_address = endpoints_.remote_address;
     request_->is_encrypted = endpoints_.is_encrypted;
     keep_alive_ = parser_.keep_alive();
-    admission_ = admit(request_, parser_.content_length(), endpoints_, *context_);
+    admission_ = admit(*request_, parser_.content_length(), endpoints_, *context_);
+    if (admission_.refusal) return drop_body();
+    if (!context_->router.needs_proof(*request_, *admission_.route)) return on_admitted();
+    await_proof();
+    return false;
+}
+
+/// A login that nobody knows yet takes a hash to check. Until then the body stays with the kernel.
+void RequestReader::await_proof() {
+    state_ = State::kPaused;
+    deadline_ms_ = kNoDeadline;
+    context_->router.prove(request_, *admission_.route,
+                           [this, self = session_.keep_alive()](std::optional<Response> refusal) {
+                               worker_->post([this, self, refusal = std::move(refusal)]() mutable {
+                                   on_proved(std::move(refusal));
+                               });
+                           });
+}
+
+void RequestReader::on_proved(std::optional<Response> refusal) {
+    if (state_ != State::kPaused) return;
+    extend_deadline();
+    admission_.refusal = std::move(refusal);
+    const bool goes_on = admission_.refusal ? drop_body() : on_admitted();
+    if (goes_on) resume();
+}
+
+/// It is known who asks. False: as on_header().
+bool RequestReader::on_admitted() {
+    open_sink(admission_, request_);
     if (admission_.refusal) return drop_body();
     body_mode_ = admission_.sink ? BodyMode::kStream : BodyMode::kCollect;
     if (!admission_.sink) parser_.limit_body(context_->options.json_body_bytes_max);

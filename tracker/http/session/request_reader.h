@@ -64,7 +64,8 @@ public:
 private:
     enum class State {
         kReading,    // a read of the socket is pending, or its bytes are being parsed
-        kPaused,     // until the sink has taken a piece, or the client got its 100 Continue
+        kPaused,     // until it is known who asks, the sink has taken a piece, or the client got
+                     // its 100 Continue
         kStopped,    // the request is whole or given up
         kLingering,  // what comes is dropped
     };
@@ -74,6 +75,9 @@ private:
     void on_read(const boost::system::error_code& ec, std::size_t count);
     void parse();
     [[nodiscard]] bool on_header();
+    void await_proof();
+    void on_proved(std::optional<Response> refusal);
+    [[nodiscard]] bool on_admitted();
     [[nodiscard]] bool on_chunk();
     void on_whole();
     [[nodiscard]] bool drop_body();

@@ -72,8 +72,10 @@ Response too_slow(int timeout_ms) {
     return response;
 }
 
-/// Agents and what they run are no strangers: any number of them may have one address.
+/// Agents and what they run are no strangers: any number of them may have one address. Who only
+/// says to be somebody is one.
 bool is_of_agent(const Principal& principal) {
+    if (std::holds_alternative<ClaimedPrincipal>(principal)) return false;
     return current_attempt(principal) != nullptr ||
            check_access(principal, Access::kAgent, Access::kOpen).has_value();
 }

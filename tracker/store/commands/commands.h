@@ -143,6 +143,23 @@ struct LogBatch {
 struct SuggestParams {
     std::string run_id;
     std::vector<Param> params;
+    /// So may all that the run has: its program starts anew, and may say otherwise (a host, a
+    /// time).
+    bool reopens = false;
+};
+
+/// What SuggestParams left to be logged once more stays as it is. Cost: O(such params).
+struct CloseParams {
+    std::string run_id;
+};
+
+/// Divides the history of these metrics of the run: points that come from now on are noted with
+/// `mark` and in their order (tracker/store/metrics/metric_marks.h), until the next mark. Nothing:
+/// the run's marks go, with what was noted. Not reachable over MLflow's API.
+struct MarkMetrics {
+    std::string run_id;
+    std::vector<std::string> keys = {};
+    std::optional<std::int64_t> mark = {};
 };
 
 /// Datasets are one per (experiment, name, digest), the first one wins; a repeated edge is ignored.
@@ -237,15 +254,22 @@ struct Atomic {
 using CommandVariant =
     std::variant<CreateExperiment, RenameExperiment, DeleteExperiment, RestoreExperiment,
                  SetExperimentTag, DeleteExperimentTag, CreateRun, UpdateRun, DeleteRun, RestoreRun,
-                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, LogInputs,
-                 LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
-                 SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
-                 PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
-                 Operation, Atomic>;
+                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, CloseParams,
+                 MarkMetrics, LogInputs, LogOutputs, RecordLoggedModel, CreateLoggedModel,
+                 FinalizeLoggedModel, SetLoggedModelTags, DeleteLoggedModelTag,
+                 LogLoggedModelParams, DeleteLoggedModel, PutDocument, DeleteDocument, ImportRows,
+                 RegistryCommand, PermissionCommand, Operation, Atomic>;
 
-/// One change. Converts implicitly from each struct above.
+/// One change. Converts implicitly from each struct above. Its special members are compiled once,
+/// in commands.cc: those of so large a variant are what most files that write would consist of.
 struct Command : CommandVariant {
     using CommandVariant::CommandVariant;
+    Command();
+    Command(const Command&);
+    Command(Command&&) noexcept;
+    Command& operator=(const Command&);
+    Command& operator=(Command&&) noexcept;
+    ~Command();
 };
 
 struct Outcome;
@@ -256,11 +280,17 @@ struct AtomicOutcome {
 
 using OutcomeVariant =
     std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel, RegisteredModel,
-                 ModelVersion, RecordedAnswer, PurgeProgress, PermissionOutcome, AtomicOutcome>;
+                 ModelVersion, RecordedResponse, PurgeProgress, PermissionOutcome, AtomicOutcome>;
 
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {
     using OutcomeVariant::OutcomeVariant;
+    Outcome();
+    Outcome(const Outcome&);
+    Outcome(Outcome&&) noexcept;
+    Outcome& operator=(const Outcome&);
+    Outcome& operator=(Outcome&&) noexcept;
+    ~Outcome();
 };
 
 }  // namespace tune::tracker

@@ -3,6 +3,7 @@
 // duplicate metric or a param logged again makes no event.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -30,6 +31,8 @@ struct MetricsLogged {
     std::string run_id;
     ExperimentId experiment_id = 0;
     std::vector<Metric> metrics;
+    /// The mark (MarkMetrics) under which those came whose metric has one; nothing: none has.
+    std::optional<std::int64_t> mark = {};
 };
 
 struct ParamsLogged {
@@ -77,9 +80,21 @@ struct DocumentDeleted {
     std::string key;
 };
 
-using Event = std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, TagsSet, TagDeleted,
-                           RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
-                           DocumentDeleted, RegistryChanged>;
+using EventVariant =
+    std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, TagsSet, TagDeleted,
+                 RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
+                 DocumentDeleted, RegistryChanged>;
+
+/// One of these. Its special members, as those of Command, are in commands.cc.
+struct Event : EventVariant {
+    using EventVariant::EventVariant;
+    Event();
+    Event(const Event&);
+    Event(Event&&) noexcept;
+    Event& operator=(const Event&);
+    Event& operator=(Event&&) noexcept;
+    ~Event();
+};
 
 /// One transaction that is on disk. `position` grows by one per commit that has events, and
 /// continues after a restart. Events are in the order in which the commands were applied.

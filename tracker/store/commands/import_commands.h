@@ -75,6 +75,12 @@ using ImportVariant = std::variant<ImportExperiment, ImportRun, ImportMetrics, F
 /// Any of the above, as one Command.
 struct ImportRows : ImportVariant {
     using ImportVariant::ImportVariant;
+    ImportRows();
+    ImportRows(const ImportRows&);
+    ImportRows(ImportRows&&) noexcept;
+    ImportRows& operator=(const ImportRows&);
+    ImportRows& operator=(ImportRows&&) noexcept;
+    ~ImportRows();
 };
 
 }  // namespace tune::tracker

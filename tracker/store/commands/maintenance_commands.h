@@ -26,8 +26,8 @@ inline constexpr std::size_t kAnswerKeyBytesMax = 255;
 
 /// Applies `command` (exactly one) and records the answer in the same transaction,
 /// or, when the key is known, changes nothing. A refused command records nothing: it changed
-/// nothing. Outcome: RecordedAnswer. Errors: those of the command; kInvalidParameterValue when the
-/// key was used with another `fingerprint`. `render` runs on the writer thread; pure.
+/// nothing. Outcome: RecordedResponse. Errors: those of the command; kInvalidParameterValue when
+/// the key was used with another `fingerprint`. `render` runs on the writer thread; pure.
 struct KeyedCommand {
     std::string key;
     std::string fingerprint;
@@ -35,7 +35,7 @@ struct KeyedCommand {
     std::function<std::string(const Outcome&)> render;
 };
 
-struct RecordedAnswer {
+struct RecordedResponse {
     std::string text;
     bool is_repeat = false;
 };
@@ -134,6 +134,12 @@ using OperationVariant =
 /// One of these.
 struct Operation : OperationVariant {
     using OperationVariant::OperationVariant;
+    Operation();
+    Operation(const Operation&);
+    Operation(Operation&&) noexcept;
+    Operation& operator=(const Operation&);
+    Operation& operator=(Operation&&) noexcept;
+    ~Operation();
 };
 
 }  // namespace tune::tracker

@@ -131,6 +131,12 @@ using RegistryCommandVariant =
 /// One change of the registry. Converts implicitly from each struct above.
 struct RegistryCommand : RegistryCommandVariant {
     using RegistryCommandVariant::RegistryCommandVariant;
+    RegistryCommand();
+    RegistryCommand(const RegistryCommand&);
+    RegistryCommand(RegistryCommand&&) noexcept;
+    RegistryCommand& operator=(const RegistryCommand&);
+    RegistryCommand& operator=(RegistryCommand&&) noexcept;
+    ~RegistryCommand();
 };
 
 }  // namespace tune::tracker

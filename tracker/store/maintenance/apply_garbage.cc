@@ -107,6 +107,10 @@ constexpr const char* kRunTables[] = {
     "run_row = ?1 LIMIT ?2) RETURNING 0",
     "DELETE FROM metric_spans WHERE span_row IN (SELECT span_row FROM metric_spans WHERE "
     "run_row = ?1 LIMIT ?2) RETURNING 0",
+    "DELETE FROM marked_points WHERE point_row IN (SELECT point_row FROM marked_points WHERE "
+    "run_row = ?1 LIMIT ?2) RETURNING 0",
+    "DELETE FROM metric_marks WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM metric_marks "
+    "WHERE run_row = ?1 LIMIT ?2) RETURNING 0",
     "DELETE FROM latest_metrics WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM "
     "latest_metrics WHERE run_row = ?1 LIMIT ?2) RETURNING row_count",
     "DELETE FROM params WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM params WHERE "
@@ -258,6 +262,7 @@ Result<Outcome> apply(WriteContext& context, PurgeRows& command) {
     std::unordered_set<std::int64_t> erased;
     TUNE_TRY(runs, erase_hidden(context, kHiddenRuns, command.rows_max, erased));
     context.metrics.forget_runs(erased);
+    context.marks.forget();
     for (const std::int64_t row : erased) context.metrics.note_changed_run(row);
     if (!runs.is_done) return Outcome(runs);
     TUNE_TRY(models, erase_hidden(context, kHiddenModels, command.rows_max - runs.count, erased));

@@ -228,6 +228,7 @@ Result<std::optional<std::int64_t>> mark_used_keys(sqlite::Connection& connectio
     for (const char* sql : {"SELECT key_id FROM latest_metrics WHERE run_row BETWEEN ?1 AND ?2",
                             "SELECT key_id FROM params WHERE run_row BETWEEN ?1 AND ?2",
                             "SELECT key_id FROM suggested_params WHERE run_row BETWEEN ?1 AND ?2",
+                            "SELECT key_id FROM metric_marks WHERE run_row BETWEEN ?1 AND ?2",
                             "SELECT key_id FROM tags WHERE run_row BETWEEN ?1 AND ?2"})
         TUNE_TRY_VOID(mark(connection, sql, first_run_row, last, used));
     if (last == INT64_MAX) return std::optional<std::int64_t>();

@@ -117,6 +117,7 @@ Result<bool> MetricLog::is_known(SeriesKey key, const Head& head, const Point& p
         return std::binary_search(points.begin(), points.end(), point, is_before);
     };
     if (const auto* points = late_blocks_->find(key, point)) return has_it(*points);
+    ++late_reads_;
     TUNE_TRY(block, read_block_holding(connection_, key, point));
     late_blocks_->put(key, block.points);
     return has_it(block.points);

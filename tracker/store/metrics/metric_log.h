@@ -79,6 +79,9 @@ public:
     /// Drops heads if there are too many. After a commit.
     void trim();
 
+    /// How often a block was read to see whether a late point is there already.
+    [[nodiscard]] std::uint64_t late_reads() const { return late_reads_; }
+
 private:
     struct Head {
         Point latest;          // valid if row_count > 0
@@ -112,6 +115,7 @@ private:
     sqlite::Connection& connection_;
     std::unordered_map<SeriesKey, Head, SeriesKeyHash> heads_;
     std::unique_ptr<BlockCache> late_blocks_;
+    std::uint64_t late_reads_ = 0;
     std::vector<std::pair<SeriesKey, Head*>> changed_;
     std::vector<SeriesKey> touched_;
 };

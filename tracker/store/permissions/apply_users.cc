@@ -1,4 +1,8 @@
-// Users and their sessions. The last admin stays: without one nobody could make another.
+// Users and their sessions: the writer's side of the commands.
+//
+// The last admin stays, since without one nobody could make another. A changed password or a
+// removal ends the user's sessions in the same transaction, so no login outlives what it was made
+// with.
 
 #include "tracker/store/permissions/apply_permissions.h"
 #include "tracker/store/permissions/read_permissions.h"

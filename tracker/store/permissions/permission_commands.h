@@ -122,11 +122,23 @@ using PermissionCommandVariant =
 /// One change of users, roles or grants. Converts implicitly from each struct above.
 struct PermissionCommand : PermissionCommandVariant {
     using PermissionCommandVariant::PermissionCommandVariant;
+    PermissionCommand();
+    PermissionCommand(const PermissionCommand&);
+    PermissionCommand(PermissionCommand&&) noexcept;
+    PermissionCommand& operator=(const PermissionCommand&);
+    PermissionCommand& operator=(PermissionCommand&&) noexcept;
+    ~PermissionCommand();
 };
 
 /// What such a change answers, where its comment names a type.
 struct PermissionOutcome : std::variant<User, Role, RolePermission, RoleAssignment> {
     using variant::variant;
+    PermissionOutcome();
+    PermissionOutcome(const PermissionOutcome&);
+    PermissionOutcome(PermissionOutcome&&) noexcept;
+    PermissionOutcome& operator=(const PermissionOutcome&);
+    PermissionOutcome& operator=(PermissionOutcome&&) noexcept;
+    ~PermissionOutcome();
 };
 
 }  // namespace tune::tracker

@@ -99,7 +99,7 @@ Result<void> check_local(sqlite::Connection& connection, const std::string& sour
     const std::vector<std::string> parts = resolved_parts(path);
     const bool is_absolute = path.starts_with('/') && path.find('\0') == std::string::npos;
     const bool is_inside = is_absolute && is_local(split_uri(root)) &&
-                           is_beneath(parts, resolved_parts(local_path(root)));
+                           is_in_folder(parts, resolved_parts(local_path(root)));
     if (is_inside) return {};
     return not_local_to(is_absolute ? joined(parts) : source, owner.field);
 }
@@ -132,7 +132,7 @@ bool is_within(std::string_view source, std::string_view root) {
     const UriParts outer = split_uri(root);
     const std::vector<std::string> outer_parts = unquoted(outer);
     return inner.scheme == outer.scheme && inner.authority == outer.authority &&
-           !outer_parts.empty() && is_beneath(unquoted(inner), outer_parts);
+           !outer_parts.empty() && is_in_folder(unquoted(inner), outer_parts);
 }
 
 Result<void> check_runs_uri(const std::string& source, const UriParts& uri, const Owner& owner) {

@@ -33,6 +33,8 @@ namespace tune::tracker {
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, DeleteTag& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, LogBatch& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, SuggestParams& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, const CloseParams& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, MarkMetrics& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, RecordLoggedModel& command);
 
 // apply_links.cc

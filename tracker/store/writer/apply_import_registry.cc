@@ -1,4 +1,6 @@
-// Registered models of other stores (import_commands.h).
+// Registered models of other stores (import_commands.h). A model replaces the one of its name as a
+// whole, in one transaction: versions, tags and aliases are erased and written again, so an import
+// that is repeated leaves what one would.
 
 #include "tracker/store/registry/registry_validation.h"
 #include "tracker/store/writer/apply.h"

@@ -111,8 +111,11 @@ Result<std::vector<Param>> write_params(WriteContext& context, std::int64_t run_
     return std::move(sorted.fresh);
 }
 
-Result<void> add_metrics(WriteContext& context, const RunRow& run, std::vector<Metric>& metrics,
-                         std::vector<std::uint32_t>& dropped) {
+/// The mark that they came under.
+Result<std::optional<std::int64_t>> add_metrics(WriteContext& context, const RunRow& run,
+                                                std::vector<Metric>& metrics,
+                                                std::vector<std::uint32_t>& dropped) {
+    std::optional<std::int64_t> mark;
     std::string_view key;
     std::int64_t key_id = 0;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
@@ -123,23 +126,28 @@ Result<void> add_metrics(WriteContext& context, const RunRow& run, std::vector<M
             key_id = id;
             key = metric.key;
         }
-        TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id},
-                                             {metric.timestamp_ms, metric.step, metric.value}));
-        if (!is_new) dropped.push_back(static_cast<std::uint32_t>(i));
+        const Point point{metric.timestamp_ms, metric.step, metric.value};
+        TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id}, point));
+        if (!is_new) {
+            dropped.push_back(static_cast<std::uint32_t>(i));
+            continue;
+        }
+        TUNE_TRY(came_under, context.marks.note({run.run_row, key_id}, point));
+        if (came_under) mark = came_under;
     }
-    return {};
+    return mark;
 }
 
 Result<void> log_metrics(WriteContext& context, const RunRow& run, std::string_view run_id,
                          std::vector<Metric>& metrics) {
     if (metrics.empty()) return {};
     DeferredMetrics deferred;
-    TUNE_TRY_VOID(add_metrics(context, run, metrics, deferred.dropped));
+    TUNE_TRY(mark, add_metrics(context, run, metrics, deferred.dropped));
     TUNE_TRY_VOID(log_model_metrics(context, run_id, metrics));
     if (deferred.dropped.size() == metrics.size()) return {};
     deferred.event = context.events.size();
     deferred.metrics = &metrics;
-    context.events.push_back(MetricsLogged{std::string(run_id), run.experiment_id, {}});
+    context.events.push_back(MetricsLogged{std::string(run_id), run.experiment_id, {}, mark});
     context.deferred.push_back(std::move(deferred));
     return {};
 }
@@ -204,12 +212,13 @@ Result<Outcome> apply(WriteContext& context, LogMetric& command) {
     if (!metric.model_id.empty()) TUNE_TRY_VOID(check_models_exist(context, {metric}));
     metric.value = clamp_metric_value(metric.value);
     TUNE_TRY(key_id, context.keys.id_of(metric.key));
-    TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id},
-                                         {metric.timestamp_ms, metric.step, metric.value}));
+    const Point point{metric.timestamp_ms, metric.step, metric.value};
+    TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id}, point));
     if (!metric.model_id.empty())
         TUNE_TRY_VOID(log_model_metrics(context, command.run_id, {metric}));
-    if (is_new)
-        context.events.push_back(MetricsLogged{command.run_id, run.experiment_id, {metric}});
+    if (!is_new) return Outcome{};
+    TUNE_TRY(mark, context.marks.note({run.run_row, key_id}, point));
+    context.events.push_back(MetricsLogged{command.run_id, run.experiment_id, {metric}, mark});
     return Outcome{};
 }
 
@@ -291,8 +300,36 @@ Result<Outcome> apply(WriteContext& context, SuggestParams& command) {
                                                     "VALUES (?, ?)"));
         TUNE_TRY_VOID(insert.with(run.run_row, key_id).run());
     }
+    if (command.reopens) {
+        TUNE_TRY(insert, context.connection.prepare("INSERT OR IGNORE INTO suggested_params "
+                                                    "SELECT run_row, key_id FROM params "
+                                                    "WHERE run_row = ?"));
+        TUNE_TRY_VOID(insert.with(run.run_row).run());
+    }
     if (!fresh.empty())
         context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, std::move(fresh)});
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, const CloseParams& command) {
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY(erase, context.connection.prepare("DELETE FROM suggested_params WHERE run_row = ?"));
+    TUNE_TRY_VOID(erase.with(run.run_row).run());
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, MarkMetrics& command) {
+    TUNE_TRY(run, context.runs.find(command.run_id));
+    if (!command.mark) {
+        TUNE_TRY_VOID(context.marks.remove(run.run_row));
+        return Outcome{};
+    }
+    std::vector<std::int64_t> key_ids;
+    for (const std::string& key : command.keys) {
+        TUNE_TRY(key_id, context.keys.id_of(key));
+        key_ids.push_back(key_id);
+    }
+    TUNE_TRY_VOID(context.marks.set(run.run_row, key_ids, *command.mark));
     return Outcome{};
 }
 

@@ -85,6 +85,7 @@ void WriteContext::forget() {
     keys.forget();
     runs.forget();
     metrics.forget();
+    marks.forget();
 }
 
 void WriteContext::finish_events() {

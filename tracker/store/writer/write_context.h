@@ -15,6 +15,7 @@
 #include "tracker/store/commands/events.h"
 #include "tracker/store/metrics/metric_columns.h"
 #include "tracker/store/metrics/metric_log.h"
+#include "tracker/store/metrics/metric_marks.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {
@@ -101,6 +102,7 @@ struct WriteContext {
           keys(writer),
           runs(writer),
           metrics(writer),
+          marks(writer),
           name_state(name_seed) {}
 
     /// Drops all that was remembered; after a rollback.
@@ -114,6 +116,7 @@ struct WriteContext {
     KeyTable keys;
     RunTable runs;
     MetricLog metrics;
+    MetricMarks marks;
     MetricColumns columns;  // shared with the readers
     std::uint64_t name_state;
     std::vector<Event> events;

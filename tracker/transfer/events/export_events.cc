@@ -1,4 +1,8 @@
-// Points in the order of their steps, since TensorBoard takes a step that goes back for a restart.
+// Runs as folders of TensorBoard's event files, with hparams.
+//
+// Points are written in the order of their steps, since TensorBoard takes a step that goes back for
+// a restart and drops what came before. All runs are read in one snapshot. Names of folders are
+// made unique, so that two runs of one name stay two.
 
 #include "tracker/transfer/events/export_events.h"
 

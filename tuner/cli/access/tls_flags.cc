@@ -22,8 +22,6 @@ void add_variable(CLI::App& verb, const char* name, const char* variable, const 
         summary);
 }
 
-}  // namespace
-
 void add_tls_flags(CLI::App& verb, ServerTls& tls) {
     CLI::Option* const certificate = verb.add_option(
         "--tls-cert", tls.certificate,
@@ -39,6 +37,16 @@ void add_tls_flags(CLI::App& verb, ServerTls& tls) {
     verb.add_flag("--tls-client-required", tls.is_client_required,
                   "every client needs such a certificate")
         ->needs(clients);
+}
+
+}  // namespace
+
+void add_listen_flags(CLI::App& verb, ListenFlags& listen) {
+    verb.add_flag("--insecure-no-auth", listen.insecure_no_auth,
+                  "no authentication, also where other machines reach the server");
+    verb.add_flag("--insecure-no-tls", listen.insecure_no_tls,
+                  "no encryption where other machines reach the server");
+    add_tls_flags(verb, listen.tls);
 }
 
 void add_trust_flags(CLI::App& app) {

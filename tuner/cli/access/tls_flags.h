@@ -7,10 +7,11 @@ class App;
 
 namespace tune::cli {
 
-struct ServerTls;
+struct ListenFlags;
 
-/// --tls-cert, --tls-key, --tls-client-ca, --tls-client-required.
-void add_tls_flags(CLI::App& verb, ServerTls& tls);
+/// --insecure-no-auth, --insecure-no-tls, --tls-cert, --tls-key, --tls-client-ca,
+/// --tls-client-required: of each command with a server of its own.
+void add_listen_flags(CLI::App& verb, ListenFlags& listen);
 
 /// --ca and --client-cert for each command with --server, put into TUNE_CA_FILE and
 /// TUNE_CLIENT_CERT, where clients look. Call it once the commands are complete.

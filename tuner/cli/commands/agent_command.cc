@@ -1,4 +1,8 @@
-// `tune agent`.
+// `tune agent`: options and an engine's grant into AgentOptions, and signals into ways to stop.
+//
+// The first Ctrl-C drains, because who is at the keyboard can wait for what runs; SIGTERM comes
+// from a service manager or batch system, which will not, and stops the trials at once, so that
+// they are run again elsewhere. One more signal is always one step harder, to the kill.
 
 #include <algorithm>
 #include <csignal>
@@ -126,10 +130,12 @@ Result<worker::AgentOptions> agent_options(const AgentCommand& options) {
 }
 
 /// What one more signal asks for. Who presses Ctrl-C can wait for what runs; who sends SIGTERM, a
-/// service manager or a batch system, will not.
+/// service manager or a batch system, will not. Only Ctrl-C makes it more urgent each time:
+/// programs repeat SIGTERM, which must not cost the trials their checkpoints.
 StopMode next_mode(std::optional<StopMode> mode, int signal) {
     if (!mode) return signal == SIGINT ? StopMode::kDrain : StopMode::kStop;
-    return *mode == StopMode::kDrain ? StopMode::kStop : StopMode::kKill;
+    if (*mode == StopMode::kDrain) return StopMode::kStop;
+    return signal == SIGINT ? StopMode::kKill : *mode;
 }
 
 void say(StopMode mode) {

@@ -1,4 +1,6 @@
-// alert add, alert ls, alert rm.
+// tune alert add, ls and rm: rules of the server for NaN, plateau and silence, over its REST
+// routes. The metric is NAME or NAME:GOAL, split at the last colon and only before min or max,
+// since names may hold colons too.
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,8 @@
-// A quick look with the program's own client, which shares the machine with the server.
+// `tune bench`: a quick look at log-metric, log-batch and ask/tell with the program's own client.
+//
+// Client and server share the machine, so the rates are lower bounds; docs/benchmarks.md has the
+// measurements that compare with others. Each measurement writes at least once, however slow the
+// disk is, and runs on a thread of its own so that Ctrl-C ends it at once.
 
 #include "tuner/cli/commands/bench_command.h"
 #include "base/text/number_text.h"

@@ -1,4 +1,8 @@
-// `tune importance`: which parameters matter.
+// `tune importance`: which parameters matter, by PED-ANOVA (as the web page and the REST route) or
+// fANOVA.
+//
+// Both are computed by this process from the trials that the server lists, so fANOVA, which takes
+// seconds, holds up no server.
 
 #include <algorithm>
 #include <cmath>

@@ -13,6 +13,8 @@
 
 #include "base/text/counted.h"
 #include "base/text/number_text.h"
+#include "tuner/cli/backend.h"
+#include "tuner/cli/commands/plan_agents.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/program_check.h"
 #include "tuner/cli/study_flags.h"
@@ -326,10 +328,25 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
                 "; the budget of " + tuner::duration_text(*budget.time_ms) + " ends before that";
         text += "\n";
     }
+    if (plan.contains("agents"))
+        text +=
+            "agents:   " + counted(plan["agents"].get<std::int64_t>(), "agent") + " registered\n";
     if (!config.command.empty()) text += "command:  " + shell_text(config.command) + "\n";
     for (const Json& warning : plan["warnings"])
         text += "warning:  " + warning.get<std::string>() + "\n";
     return text;
+}
+
+/// Asks the server whose agents are to run it.
+Result<void> add_agents(const PlanCommand& options, const StudyConfig& config, Json& plan) {
+    if (!options.server && !options.data) return {};
+    TUNE_TRY(backend, find_backend(options.server, options.data));
+    TUNE_TRY(queue, backend->get("/api/2.0/tune/queue"));
+    TUNE_TRY(lacking, agents_lacking(queue, config));
+    plan["agents"] = queue["agents"].size() + queue.value("agents_left_out", std::size_t{0});
+    if (!lacking.empty())
+        plan["warnings"].push_back(lacking + ": the study would wait (" + backend->where() + ")");
+    return {};
 }
 
 }  // namespace
@@ -343,6 +360,8 @@ int run_plan(const PlanCommand& options) {
         if (!trial_ms) return fail(trial_ms.error(), options.json);
         add_expected_time(bounded_by_space(*config), *trial_ms, plan);
     }
+    if (const Result<void> asked = add_agents(options, *config, plan); !asked)
+        return fail(asked.error(), options.json);
     if (options.json)
         print_json(plan);
     else

@@ -1,4 +1,7 @@
-// `tune plot`: a study as a picture, in a file or in the terminal.
+// `tune plot`: a study as a picture, in a file (SVG, PNG, JSON by its name) or in the terminal.
+//
+// The kind may stand alone: `tune plot parallel` is the plot of the only study, unless a study has
+// that name.
 
 #include <unistd.h>
 

@@ -1,4 +1,8 @@
 // `tune pruners`: what each pruner would have saved and lost on a finished study.
+//
+// The recorded reports of all trials are replayed to each pruner in the order of their times
+// (tuner/pruner). Histories are read in bulk. A bulk response has a limit of points and may cut off
+// its last run; that run is asked for again, and read page by page when it fills a response alone.
 
 #include <algorithm>
 #include <map>

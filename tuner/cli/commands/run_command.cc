@@ -23,6 +23,7 @@
 #include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
+#include "tuner/cli/access/listening.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/launch/agent_fleet.h"
 #include "tuner/cli/launch/engine_choice.h"
@@ -39,6 +40,7 @@
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/trial_output.h"
 #include "tuner/config/command_template.h"
+#include "tuner/study/registry/bookkeeping/study_book.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/study.h"
 #include "worker/agent/agent.h"
@@ -56,10 +58,12 @@ constexpr std::uint16_t kUsualPort = 5000;
 struct StudyServer {
     std::unique_ptr<LocalServer> local;
     std::string url;
+    std::shared_ptr<tracker::TlsIdentity> tls = {};  ///< of `local`; null: plain HTTP
 };
 
-Result<void> listen(LocalServer& local, const RunCommand& options) {
-    tracker::ServerOptions server{.host = options.host, .port = options.port.value_or(kUsualPort)};
+Result<void> listen(LocalServer& local, const RunCommand& options, const Listening& listening) {
+    tracker::ServerOptions server =
+        server_options_of(options.listen, listening, options.port.value_or(kUsualPort));
     const Result<void> usual = local.listen(server);
     if (usual || options.port) return usual;
     server.port = 0;
@@ -74,12 +78,19 @@ Result<StudyServer> find_place(const RunCommand& options, const std::string& stu
         TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
         return StudyServer{.local = nullptr, .url = *options.server};
     }
+    TUNE_TRY(listening, listening_of(options.listen));
     Result<std::unique_ptr<LocalServer>> local =
-        LocalServer::open({.data = options.data, .only_study = study});
+        LocalServer::open({.data = options.data,
+                           .only_study = study,
+                           .is_https = listening.tls != nullptr,
+                           .guard = listening.guard});
     if (local) {
-        TUNE_TRY_VOID(listen(**local, options));
+        TUNE_TRY_VOID(listen(**local, options, listening));
+        warn_of(listening);
         std::string url = (*local)->url();
-        return StudyServer{.local = std::move(local).value(), .url = std::move(url)};
+        return StudyServer{.local = std::move(local).value(),
+                           .url = std::move(url),
+                           .tls = std::move(listening.tls)};
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::string how = "to run several studies in one folder, start `tune server --data " +
@@ -200,6 +211,10 @@ bool is_over(const Json& study) {
            study["counts"].value("running", std::int64_t{0}) == 0;
 }
 
+bool is_deleted(const Json& study) {
+    return text_of(study, "status") == "deleted";
+}
+
 /// Shows the study while it runs, and ends it at its end or at a signal.
 class Session {
 public:
@@ -220,11 +235,12 @@ public:
         while (!stop.complete()) {
             if (workers.fleet) show_fleet(*workers.fleet);
             const bool is_useless = !given_up_.empty();
-            if (!stop.begun() && (is_useless || is_over(study_)))
+            if (!stop.begun() && (is_useless || is_deleted(study_) || is_over(study_)))
                 stop.begin(worker::StopMode::kStop);
             if (stop.complete()) break;
             const bool is_signal = interrupts_.wait(kRunRedraw_ms) == Interrupts::Event::kSignal;
             show(watch_.take());
+            if (place_.tls && place_.tls->has_changed()) read_anew(*place_.tls);
             if (is_signal) interrupt(stop);
         }
         progress_.clear();
@@ -236,6 +252,12 @@ public:
 
     [[nodiscard]] std::string page() const {
         return place_.url + "/s/" + percent_encode(name_, false);
+    }
+    /// The same for whoever opens it first: without the code a page shows all and changes nothing.
+    [[nodiscard]] std::string owners_page() const {
+        if (!place_.local) return page();
+        return page() + "?code=" + place_.local->new_page_code() +
+               " (works once; `tune open` prints another)";
     }
 
 private:
@@ -261,6 +283,8 @@ private:
         if (options_.quiet || options_.json) return;
         for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
         warn_of_failures();
+        if (is_deleted(study_) && !std::exchange(has_told_of_deletion_, true))
+            progress_.print("its experiment was deleted: running trials get SIGTERM");
         if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
             progress_.print("paused; `tune resume " + name_ + "` continues it");
         progress_.show(study_, view.running);
@@ -316,6 +340,7 @@ private:
     std::string given_up_;
     int signals_ = 0;
     bool has_warned_ = false;
+    bool has_told_of_deletion_ = false;
     AlikeTrials alike_;
     StudyWatch watch_;  // last: its thread uses the others
 };
@@ -380,7 +405,7 @@ void print_start(const tuner::StudyConfig& config, const Json& study, const std:
     const std::string so_far =
         done == 0
             ? ""
-            : (is_over(study) ? " has ended after " : " goes on after ") + counted(done, "trial");
+            : (is_over(study) ? " has ended after " : " resumes after ") + counted(done, "trial");
     std::fprintf(stderr, "study %s%s: %s\ngoal: %s\n", printable(config.study).c_str(),
                  so_far.c_str(), page.c_str(), goal_text(config).c_str());
 }
@@ -391,17 +416,6 @@ void print_warm_start(const Json& study) {
     if (warm_start == study.end() || !warm_start->contains("notes")) return;
     for (const Json& sentence : (*warm_start)["notes"])
         std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
-}
-
-/// What the command line has for a study that differs from the one of its name.
-Error with_ways_out(Error error, const std::string& name) {
-    if (error.code == Code::kResourceConflict &&
-        error.message.find(tuner::kDifferentSettings) != std::string::npos)
-        error.message +=
-            "\nGive the new study a name of its own with --study NEW, or remove this "
-            "one first with `tune rm " +
-            shell_text({name}) + "`";
-    return error;
 }
 
 Result<Workers> make_workers(const RunCommand& options, const tuner::StudyConfig& config,
@@ -433,9 +447,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     Json wanted = to_json(config);
     if (options.extend) wanted["extend"] = true;
     wanted["replace"] = true;
-    Result<Json> created = backend->post("/api/2.0/tune/studies", wanted);
-    if (!created) return with_ways_out(created.error(), config.study);
-    const Json study = std::move(*created);
+    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
     if (!options.json) print_warm_start(study);
     for (const std::string& warning : goal_warnings(config))
         std::fprintf(stderr, "warning: %s\n", warning.c_str());
@@ -448,7 +460,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     {
         Session session(options, config, place, study, interrupts);
         if (!options.json && !options.quiet) {
-            print_start(config, study, session.page());
+            print_start(config, study, session.owners_page());
             if (const auto excused = study.value("excused", std::int64_t{0}); excused > 0)
                 std::fprintf(stderr, "%s failed before any succeeded and %s not count\n",
                              counted(excused, "trial").c_str(), excused == 1 ? "does" : "do");
@@ -458,6 +470,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
         given_up = session.given_up();
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));
+    if (is_deleted(last) && !interrupted) return tuner::experiment_was_deleted(config.study);
     if (!given_up.empty() && !interrupted && !is_over(last))
         return Error{Code::kInvalidState,
                      given_up + "\nThe study waits; the same command continues it."};

@@ -1,4 +1,8 @@
-// `tune server`.
+// `tune server`: options into a server, and the loop until a signal ends it.
+//
+// Beyond loopback nothing is open by omission: a server without authentication or encryption has to
+// be asked for by name, otherwise it does not start. Certificates are read again when their files
+// change; a new one that is not usable is reported and the old one stays.
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -6,9 +10,9 @@
 #include "base/log.h"
 #include "base/system/file.h"
 #include "base/text/text.h"
-#include "base/text/time_text.h"
 #include "base/version.h"
 #include "tracker/http/tls/tls_identity.h"
+#include "tuner/cli/access/listening.h"
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
@@ -38,31 +42,6 @@ Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
     return webhooks;
 }
 
-bool is_loopback(const std::string& host) {
-    return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-/// Beyond loopback, who leaves out authentication or encryption says so by name.
-Result<tracker::Guard> guard_of(const ServerCommand& options) {
-    const bool is_off = options.auth == "off";
-    if (is_loopback(options.host))
-        return is_off || options.insecure_no_auth ? tracker::Guard::kOff
-                                                  : tracker::Guard::kLoopback;
-    const std::string reached = "--host " + options.host + " can be reached from other machines";
-    if (is_off && !options.insecure_no_auth)
-        return Error{Code::kInvalidParameterValue,
-                     reached +
-                         ", from which anybody could run commands here: leave --auth off out, "
-                         "or say --insecure-no-auth too"};
-    if (options.tls.certificate.empty() && !options.insecure_no_tls)
-        return Error{Code::kInvalidParameterValue,
-                     reached +
-                         ", and without TLS everybody on the way reads the tokens: give "
-                         "--tls-cert and --tls-key, listen on loopback behind a proxy with TLS, "
-                         "or say --insecure-no-tls"};
-    return options.insecure_no_auth ? tracker::Guard::kOff : tracker::Guard::kClosed;
-}
-
 /// The first admin's password: of the file, or of the environment; empty without either.
 Result<std::string> admin_password(const ServerCommand& options) {
     if (!options.admin_password_file.empty()) {
@@ -78,8 +57,8 @@ Result<std::string> admin_password(const ServerCommand& options) {
 }
 
 Result<std::optional<UserOptions>> user_options(const ServerCommand& options) {
-    if (options.auth != "basic") return std::optional<UserOptions>();
-    if (options.insecure_no_auth)
+    if (options.listen.auth != "basic") return std::optional<UserOptions>();
+    if (options.listen.insecure_no_auth)
         return Error{Code::kInvalidParameterValue,
                      "--auth basic and --insecure-no-auth exclude each other; leave one out"};
     TUNE_TRY(password, admin_password(options));
@@ -95,49 +74,23 @@ Result<std::optional<UserOptions>> user_options(const ServerCommand& options) {
         .admin_password = std::move(password)});
 }
 
-Result<LocalServerOptions> server_options(const ServerCommand& options) {
+Result<LocalServerOptions> server_options(const ServerCommand& options,
+                                          const Listening& listening) {
     TUNE_TRY(heartbeat_ms, tuner::parse_duration_ms(options.heartbeat));
     TUNE_TRY(lease_ttl_ms, tuner::parse_duration_ms(options.lease_ttl));
     if (heartbeat_ms <= 0 || lease_ttl_ms <= heartbeat_ms)
         return Error{Code::kInvalidParameterValue,
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
     TUNE_TRY(webhooks, webhook_options(options));
-    TUNE_TRY(guard, guard_of(options));
     TUNE_TRY(users, user_options(options));
     return LocalServerOptions{.data = options.data,
                               .heartbeat_ms = heartbeat_ms,
                               .lease_ttl_ms = lease_ttl_ms,
                               .static_prefix = options.static_prefix,
-                              .is_https = !options.tls.certificate.empty(),
+                              .is_https = listening.tls != nullptr,
                               .webhooks = std::move(webhooks),
-                              .guard = guard,
+                              .guard = listening.guard,
                               .users = std::move(users)};
-}
-
-/// Null: plain HTTP.
-Result<std::shared_ptr<tracker::TlsIdentity>> identity_of(const ServerTls& tls) {
-    if (tls.certificate.empty()) return std::shared_ptr<tracker::TlsIdentity>();
-    return tracker::TlsIdentity::load({.certificate = tls.certificate,
-                                       .key = tls.key,
-                                       .client_authority = tls.client_authority,
-                                       .is_client_required = tls.is_client_required});
-}
-
-std::string end_text(const tracker::TlsIdentity& identity) {
-    return utc_text(identity.expires_s() * 1000, "%Y-%m-%d %H:%M UTC");
-}
-
-void warn_of_end(const tracker::TlsIdentity& identity) {
-    if (identity.expires_s() * 1000 < SystemClock().now_ms())
-        log_warning("the TLS certificate ended on " + end_text(identity) +
-                    ": clients refuse it; replace its files, the server reads them by itself");
-}
-
-void read_anew(tracker::TlsIdentity& identity) {
-    if (const Result<void> read = identity.reload(); !read)
-        return log_warning("the TLS certificate in use stays: " + read.error().message);
-    log_info("the TLS certificate was read anew; it is valid until " + end_text(identity));
-    warn_of_end(identity);
 }
 
 /// Until a signal ends it; reads a certificate that changes.
@@ -154,38 +107,30 @@ void serve(Interrupts& interrupts, tracker::TlsIdentity* identity) {
 }  // namespace
 
 int run_server(const ServerCommand& options) {
-    Interrupts interrupts(options.tls.certificate.empty() ? Interrupts::Hangup::kEnds
-                                                          : Interrupts::Hangup::kIsApart);
+    Interrupts interrupts(options.listen.tls.certificate.empty() ? Interrupts::Hangup::kEnds
+                                                                 : Interrupts::Hangup::kIsApart);
     outlive_log_readers();
-    Result<LocalServerOptions> local_options = server_options(options);
+    const Result<Listening> listening = listening_of(options.listen);
+    if (!listening) return fail(listening.error(), options.json);
+    Result<LocalServerOptions> local_options = server_options(options, *listening);
     if (!local_options) return fail(local_options.error(), options.json);
-    const Result<std::shared_ptr<tracker::TlsIdentity>> identity = identity_of(options.tls);
-    if (!identity) return fail(identity.error(), options.json);
-    const tracker::Guard guard = local_options->guard;
     const auto server = LocalServer::open(std::move(local_options).value());
     if (!server) {
         static_cast<void>(fail(server.error(), options.json));
         return kExitFailed;
     }
-    const Result<void> listening =
-        (*server)->listen({.host = options.host,
-                           .port = options.port,
-                           .threads = options.threads,
-                           .allowed_hosts = options.allowed_hosts,
-                           .allowed_origins = options.allowed_origins,
-                           .tls = *identity,
-                           .connections_per_client_max = options.connections_per_client,
-                           .connections_max = options.connections});
-    if (!listening) {
-        static_cast<void>(fail(listening.error(), options.json));
+    tracker::ServerOptions http = server_options_of(options.listen, *listening, options.port);
+    http.threads = options.threads;
+    http.allowed_hosts = options.allowed_hosts;
+    http.allowed_origins = options.allowed_origins;
+    http.connections_per_client_max = options.connections_per_client;
+    http.connections_max = options.connections;
+    if (const Result<void> listens = (*server)->listen(std::move(http)); !listens) {
+        static_cast<void>(fail(listens.error(), options.json));
         return kExitFailed;
     }
     // Before the line that says it is ready: who waits for that line has then seen these.
-    if (guard == tracker::Guard::kOff)
-        log_warning(
-            "there is no authentication: whoever reaches this address, also other users of this "
-            "machine, can start studies, and their commands run as the users of the agents");
-    if (*identity) warn_of_end(**identity);
+    warn_of(*listening);
     const std::string& made_up = (*server)->made_up_password();
     Json started = {
         {"url", (*server)->url()}, {"page", (*server)->page_url()}, {"data", options.data}};
@@ -199,7 +144,7 @@ int run_server(const ServerCommand& options) {
     if (!options.json && !made_up.empty())
         print("first start with users: the password of 'admin' is " + made_up +
               " (shown this once)\n");
-    serve(interrupts, identity->get());
+    serve(interrupts, listening->tls.get());
     (*server)->stop();
     return kExitOk;
 }

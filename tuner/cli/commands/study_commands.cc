@@ -1,4 +1,9 @@
-// ls, show, best, pause, resume, stop.
+// The verbs about one study or all of them: ls, show, best, replay, pause, resume, stop, rename, rm
+// and restore --study.
+//
+// Each reads or posts one route of the server that holds the data folder, or of a server within
+// this process where none runs (Backend), and prints text or the route's JSON. `stop` of a study
+// that is completed succeeds, because who stops it wants it to be over.
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -57,7 +62,10 @@ std::string ls_text(const Json& studies, const std::string& where) {
 std::string remedy_text(const Json& study) {
     const std::string status = status_text(study);
     const std::string name = shell_text({text_of(study, "name")});
-    if (status == "interrupted") return "Nobody works on it: run its command again to continue.\n";
+    if (status == "interrupted")
+        return study.value("command", Json::array()).empty()
+                   ? "Nobody works on it: start its client again to continue.\n"
+                   : "Nobody works on it: run its command again to continue.\n";
     if (status == "deleted")
         return "An MLflow client has deleted its experiment: `tune restore --study " + name +
                "` brings it back, `tune rm " + name + "` removes the study.\n";

@@ -69,7 +69,7 @@ std::string wait_text(const Json& study) {
         return "The study is completed. The trial runs when a `tune run` with a larger budget "
                "continues it.\n";
     if (state == "paused" || state == "stopped")
-        return "The study is " + state + ": `tune resume " + name + "` goes on.\n";
+        return "The study is " + state + ": `tune resume " + name + "` resumes it.\n";
     return {};
 }
 
@@ -125,6 +125,20 @@ Result<int> rerun(const RerunCommand& options) {
           " waits, with the parameters of trial " + number + ": " +
           exact_params((*trial)["params"]) + "\n" + wait_text(study) +
           (command.empty() ? "" : "Outside of the study:\n  " + command + "\n"));
+    return kExitOk;
+}
+
+Result<int> profile(const ProfileCommand& options) {
+    TUNE_TRY(backend, find_backend(options.server, options.data));
+    TUNE_TRY(answer, backend->post(study_path(options.study, "/profile"),
+                                   {{"number", options.trial}, {"steps", options.steps}}));
+    if (options.json)
+        print_json(answer);
+    else
+        print("trial " + std::to_string(options.trial) + " of " + printable(options.study) +
+              " was asked for a trace of " + to_text(answer["steps"]) +
+              " steps; it is among the artifacts of its run, under profile/, when the trial has "
+              "ended\n");
     return kExitOk;
 }
 
@@ -200,6 +214,10 @@ int run_enqueue(const EnqueueCommand& options) {
 
 int run_rerun(const RerunCommand& options) {
     return ended(rerun(options), options.json);
+}
+
+int run_profile(const ProfileCommand& options) {
+    return ended(profile(options), options.json);
 }
 
 int run_ask(const AskCommand& options) {

@@ -1,6 +1,6 @@
 #pragma once
-// Trials by hand: enqueue, rerun, ask, tell. What the routes of the same names do, for people and
-// shell scripts.
+// Trials by hand: enqueue, rerun, profile, ask, tell. What the routes of the same names do, for
+// people and shell scripts.
 
 #include <cstdint>
 #include <optional>
@@ -22,6 +22,15 @@ struct RerunCommand {
     std::optional<std::string> data = {};
     std::string study = {};
     std::int64_t trial = 0;
+    bool json = false;
+};
+
+struct ProfileCommand {
+    std::optional<std::string> server = {};
+    std::optional<std::string> data = {};
+    std::string study = {};
+    std::int64_t trial = 0;
+    std::int64_t steps = 5;
     bool json = false;
 };
 
@@ -49,6 +58,7 @@ struct TellCommand {
 
 [[nodiscard]] int run_enqueue(const EnqueueCommand& options);
 [[nodiscard]] int run_rerun(const RerunCommand& options);
+[[nodiscard]] int run_profile(const ProfileCommand& options);
 /// Failed when no trial can be had; says why.
 [[nodiscard]] int run_ask(const AskCommand& options);
 [[nodiscard]] int run_tell(const TellCommand& options);

@@ -51,6 +51,18 @@ void add_rerun(CLI::App& app, RerunCommand& rerun, std::function<int()>& chosen)
     verb.callback([&] { chosen = [&rerun] { return run_rerun(rerun); }; });
 }
 
+void add_profile(CLI::App& app, ProfileCommand& profile, std::function<int()>& chosen) {
+    CLI::App& verb = add_verb(app, "profile", "ask for a trace of a running trial", profile.study);
+    verb.add_option("trial", profile.trial, "number of the trial")
+        ->required()
+        ->check(within(0, kTrialMax));
+    verb.add_option("--steps", profile.steps, "number of steps to trace")
+        ->check(within(1, static_cast<int>(tuner::kProfileStepsMax)))
+        ->capture_default_str();
+    add_source(verb, profile);
+    verb.callback([&] { chosen = [&profile] { return run_profile(profile); }; });
+}
+
 void add_ask(CLI::App& app, AskCommand& ask, std::function<int()>& chosen) {
     CLI::App& verb = add_verb(app, "ask", "start a trial that you run yourself", ask.study);
     verb.footer(kAskExamples);
@@ -102,6 +114,7 @@ void add_bench(CLI::App& app, BenchCommand& bench, std::function<int()>& chosen)
 void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb) {
     add_enqueue(app, arguments.enqueue, verb);
     add_rerun(app, arguments.rerun, verb);
+    add_profile(app, arguments.profile, verb);
     add_ask(app, arguments.ask, verb);
     add_tell(app, arguments.tell, verb);
     add_bench(app, arguments.bench, verb);

@@ -15,13 +15,14 @@ namespace tune::cli {
 struct TrialArguments {
     EnqueueCommand enqueue = {};
     RerunCommand rerun = {};
+    ProfileCommand profile = {};
     AskCommand ask = {};
     TellCommand tell = {};
     BenchCommand bench = {};
 };
 
-/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `arguments`
-/// and `verb` outlive the parser.
+/// Adds enqueue, rerun, profile, ask, tell and bench. The verb that is parsed becomes `verb`.
+/// `arguments` and `verb` outlive the parser.
 void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb);
 
 }  // namespace tune::cli

@@ -1,4 +1,10 @@
-// agents up, down, ls. Nothing is remembered here: the engines themselves are asked.
+// `tune agents up | down | ls`. Nothing is remembered here: the engines themselves (Slurm,
+// Kubernetes, ssh, scripts) are asked which agents there are, so the list is right whoever started
+// or ended them.
+//
+// `up` starts as many as are missing. `down` repeats until the engine lists none: each agent is
+// asked once, and agents that come up meanwhile are asked, too. Draining waits for as long as
+// trials take; stopping has a limit of three minutes.
 
 #include <algorithm>
 #include <chrono>

@@ -20,7 +20,7 @@ void add_priority(CLI::App& app, PriorityCommand& priority, std::function<int()>
     CLI::App& verb = *app.add_subcommand(
         "priority", "give a study another priority: higher ones come first, also while it runs");
     verb.add_option("study", priority.study, "name of the study")->required();
-    verb.add_option("priority", priority.priority, "0 is that of a study that says none")
+    verb.add_option("priority", priority.priority, "0 is the default")
         ->required()
         ->check(within(-tuner::kPriorityMax, tuner::kPriorityMax));
     add_source(verb, priority);
@@ -29,7 +29,7 @@ void add_priority(CLI::App& app, PriorityCommand& priority, std::function<int()>
 
 void add_quota(CLI::App& app, QuotaCommand& quota, std::function<int()>& chosen) {
     CLI::App& group =
-        *app.add_subcommand("quota", "say how much users may hold at most (administrators)");
+        *app.add_subcommand("quota", "set how much users may hold at most (administrators)");
     group.require_subcommand(1);
     const auto add = [&](const char* name, const char* summary,
                          int (*call)(const QuotaCommand&)) -> CLI::App& {

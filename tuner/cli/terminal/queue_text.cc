@@ -1,4 +1,6 @@
-// One line an agent: what of it is taken, of how much, and by whom.
+// The queue as text, for `tune top` and `tune show`: one line per agent with what of it is taken,
+// of how much and by whom, and the reason why a study waits. Texts from elsewhere are made
+// printable before they reach the terminal.
 
 #include "tuner/cli/terminal/queue_text.h"
 
@@ -67,6 +69,18 @@ std::string leases_cell(const Json& agent) {
     return text;
 }
 
+/// "box does not use GPU-1: the GPU is lost", a line each.
+std::string excluded_lines(const Json& agents, std::size_t lines_max) {
+    std::string text;
+    std::size_t lines = 0;
+    for (const Json& agent : agents)
+        for (const Json& reason : agent.value("excluded", Json::array()))
+            if (reason.is_string() && lines++ < lines_max)
+                text += clipped(printable(text_of(agent, "host")), 24) + " does not use " +
+                        clipped(printable(reason.get<std::string>()), 200) + "\n";
+    return text;
+}
+
 }  // namespace
 
 std::string agents_table(const Json& queue, std::size_t rows_max) {
@@ -93,7 +107,7 @@ std::string agents_table(const Json& queue, std::size_t rows_max) {
     std::string text = table.text();
     if (left_out > 0)
         text += "and " + counted(static_cast<std::int64_t>(left_out), "more agent") + "\n";
-    return text;
+    return text + excluded_lines(agents, rows_max);
 }
 
 std::string why_waiting(const Json& queue, const std::string& study) {

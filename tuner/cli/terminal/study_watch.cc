@@ -75,7 +75,9 @@ Result<void> StudyWatch::refresh(tracker::Client& client) {
                                                 "&version=" + std::to_string(version_);
     TUNE_TRY(study, client.get(study_path(study_) + poll, kPoll_ms + 10'000));
     version_ = study.value("version", std::int64_t{0});
-    if (const std::int64_t ended = ended_count(study); ended != ended_seen_) {
+    // Also those that do not count: the first success takes the failures before it out.
+    const std::int64_t ended = ended_count(study) + study.value("excused", std::int64_t{0});
+    if (ended != ended_seen_) {
         TUNE_TRY_VOID(collect_ended(client));
         ended_seen_ = ended;
     }

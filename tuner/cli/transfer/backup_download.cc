@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/system/file.h"
 #include "base/system/unique_fd.h"
 #include "base/text/percent.h"
 #include "tracker/client/mlflow_environment.h"
@@ -26,16 +27,6 @@ Error file_error(const std::filesystem::path& file, int number) {
     return {
         number == ENOSPC ? Code::kResourceExhausted : Code::kInternalError,
         "'" + file.string() + "' could not be written: " + std::generic_category().message(number)};
-}
-
-Result<void> write_all(int fd, const std::filesystem::path& file, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return file_error(file, errno);
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return {};
 }
 
 /// Removes the file unless it is kept.
@@ -81,7 +72,7 @@ Result<void> download_backup(const std::string& url, const std::string& name,
     const auto take = [&](std::string_view bytes) -> Result<void> {
         bytes_so_far += bytes.size();
         if (!report(bytes_so_far)) return Error{Code::kCancelled, "interrupted"};
-        return write_all(part.fd(), file, bytes);
+        return write_all(part.fd(), bytes) ? Result<void>() : file_error(file, errno);
     };
     TUNE_TRY_VOID(client->get_file(path, take, kSilence_ms));
     if (bytes_so_far != size_bytes)

@@ -1,4 +1,8 @@
-// tune import: another tracking store into a data folder.
+// tune import: another tracking store (mlflow.db, mlruns, a server, event files, Optuna) into a
+// data folder.
+//
+// Done by this process, or by the server that holds the folder, which is found by the folder's
+// lock. The source is opened first, so that a path that is no store makes no folder.
 
 #include <unistd.h>
 

@@ -1,4 +1,8 @@
-// tune export --optuna, tune import --optuna: a study as a SQLite file of Optuna's, and back.
+// tune export --optuna and tune import --optuna: a study as a SQLite file of Optuna's, and back.
+//
+// The list of trials has thinned-out series of long ones, so these are read whole from the metric
+// history before they are exported. An import is done by this process, or by the server that holds
+// the data folder; the file is opened first, so that one without a study makes no folder.
 
 #include <map>
 #include <nlohmann/json.hpp>

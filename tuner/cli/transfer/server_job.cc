@@ -10,7 +10,8 @@ Result<Json> run_server_job(Backend& backend, const char* path, const Json& body
                             const std::function<bool()>& is_cancelled) {
     TUNE_TRY(answer, backend.post(path, body));
     while (answer["job"].value("is_running", false)) {
-        if (is_cancelled()) return Error{Code::kCancelled, "interrupted; the server goes on"};
+        if (is_cancelled())
+            return Error{Code::kCancelled, "interrupted; the job continues on the server"};
         const Json& job = answer["job"];
         show(job.value("phase", ""), job.value("done", std::int64_t{0}),
              job.value("total", std::int64_t{0}));

@@ -1,4 +1,10 @@
-// A Katib Experiment (kubeflow.org/v1beta1). Its numbers are texts.
+// A Katib Experiment (kubeflow.org/v1beta1) as a study.
+//
+// Numbers are texts in Katib's YAML and are parsed as such. Where Katib hands a space to Hyperopt,
+// the study gets what Hyperopt would get: `normal` is centred with a sixth of the range as its
+// deviation (pkg/suggestion/v1beta1/hyperopt). Settings with a counterpart are translated, the
+// others are listed as notes with their place, so that nothing is dropped silently; a distribution
+// without a counterpart is an error.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,9 @@
-// From the REST API's JSON to Optuna's rows.
+// A study of the REST API as rows of Optuna's database, for `tune export --optuna`.
+//
+// Optuna has fewer states and no attempts: cancelled trials become FAIL with their state as an
+// attribute, queued ones WAITING with fixed_params, so that Optuna runs them with the same values.
+// Values that MLflow's stores cannot hold (infinity is kept as the greatest double) are given back.
+// What Optuna has no place for goes along as attributes, from which an import here restores it.
 
 #include <algorithm>
 #include <cmath>

@@ -140,17 +140,18 @@ bool is_unary(Step step) {
 
 }  // namespace
 
-double Words::place_of(const Json& value) {
+double ComparedValues::place_of(const Json& value) {
     const auto [at, is_new] = places_.emplace(to_text(value), values_.size());
     if (is_new) values_.push_back(value);
     return static_cast<double>(at->second);
 }
 
-const Json& Words::at(double place) const {
+const Json& ComparedValues::at(double place) const {
     return values_.at(static_cast<std::size_t>(place));
 }
 
-Words::Table Words::table_of(std::size_t slot, const Parameter& parameter, ValueType type) {
+ComparedValues::Table ComparedValues::table_of(std::size_t slot, const Parameter& parameter,
+                                               ValueType type) {
     Table& table = tables_[slot];
     if (table) return table;
     std::vector<double> values;

@@ -41,7 +41,7 @@ inline constexpr int kExpressionDepthMax = 50;
 inline constexpr std::size_t kExpressionStackMax = 256;
 
 /// kInteger is a number that is written without a point. kWord: any JSON value that is only
-/// compared; held as its place in Words.
+/// compared; held as its place in ComparedValues.
 enum class ValueType { kNumber, kInteger, kTruth, kWord };
 
 /// A value, or that it is unknown.
@@ -51,7 +51,7 @@ struct Known {
 };
 
 /// The JSON values that expressions compare, each once.
-class Words {
+class ComparedValues {
 public:
     [[nodiscard]] double place_of(const Json& value);
     [[nodiscard]] const Json& at(double place) const;
@@ -81,7 +81,7 @@ class Expression {
 public:
     /// Errors: kInvalidParameterValue, "in 'lr *', column 5: expected ...".
     [[nodiscard]] static Result<Expression> compile(std::string_view text, const Scope& scope,
-                                                    Words& words);
+                                                    ComparedValues& compared);
 
     [[nodiscard]] ValueType type() const { return type_; }
 
@@ -140,7 +140,7 @@ private:
 
     std::vector<Op> ops_;  // in postfix order
     std::vector<double> lists_;
-    std::vector<Words::Table> tables_;
+    std::vector<ComparedValues::Table> tables_;
     std::vector<std::size_t> slots_;
     ValueType type_ = ValueType::kNumber;
 };

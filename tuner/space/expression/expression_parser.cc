@@ -126,8 +126,8 @@ std::optional<double> most_of(Step step, const Operand& a, const Operand& b) {
 
 class ExpressionParser {
 public:
-    ExpressionParser(std::string_view text, const Scope& scope, Words& words)
-        : text_(text), scope_(scope), words_(words) {}
+    ExpressionParser(std::string_view text, const Scope& scope, ComparedValues& compared)
+        : text_(text), scope_(scope), compared_(compared) {}
 
     Result<Expression> parse() {
         TUNE_TRY(tokens, tokens_of(text_));
@@ -314,7 +314,7 @@ private:
         }
         if (is_equality) {
             expression_.ops_[literal.op].constant =
-                words_.place_of(parameter.choices[static_cast<std::size_t>(*internal)]);
+                compared_.place_of(parameter.choices[static_cast<std::size_t>(*internal)]);
             return {};
         }
         if (parameter.kind != Kind::kOrdinal)
@@ -341,7 +341,7 @@ private:
                 literal = left.bare->choices[static_cast<std::size_t>(*internal)];
             }
             if (left.type == ValueType::kWord) {
-                value = words_.place_of(literal);
+                value = compared_.place_of(literal);
             } else if (left.type == ValueType::kTruth && literal.is_boolean()) {
                 value = literal.get<bool>() ? 1 : 0;
             } else if (is_number(left.type) && literal.is_number()) {
@@ -515,7 +515,7 @@ private:
         }
         Expression::Op op{.step = Step::kLoadListed, .index = variable->slot};
         op.list = expression_.tables_.size();
-        expression_.tables_.push_back(words_.table_of(variable->slot, *parameter, operand.type));
+        expression_.tables_.push_back(compared_.table_of(variable->slot, *parameter, operand.type));
         operand.bare = parameter;
         operand.op = emit(op, 1);
         return operand;
@@ -533,7 +533,7 @@ private:
             op.constant = value.get<bool>() ? 1 : 0;
             operand.type = ValueType::kTruth;
         } else {
-            op.constant = words_.place_of(value);
+            op.constant = compared_.place_of(value);
             operand.type = ValueType::kWord;
         }
         operand.op = emit(op, 1);
@@ -580,7 +580,7 @@ private:
 
     std::string_view text_;
     const Scope& scope_;
-    Words& words_;
+    ComparedValues& compared_;
     std::vector<Token> tokens_;
     std::size_t at_ = 0;
     std::size_t depth_ = 0;
@@ -589,8 +589,9 @@ private:
     Expression expression_;
 };
 
-Result<Expression> Expression::compile(std::string_view text, const Scope& scope, Words& words) {
-    return ExpressionParser(text, scope, words).parse();
+Result<Expression> Expression::compile(std::string_view text, const Scope& scope,
+                                       ComparedValues& compared) {
+    return ExpressionParser(text, scope, compared).parse();
 }
 
 }  // namespace tune::tuner

@@ -112,7 +112,7 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
     for (const std::size_t index : order) {
         const auto& [name, text] = texts.derive[index];
         error.derived = name;
-        Result<Expression> compiled = Expression::compile(text, scope, rules->words_);
+        Result<Expression> compiled = Expression::compile(text, scope, rules->compared_);
         if (!compiled) return refuse(compiled.error().message);
         Derived derived{name, std::move(*compiled), space.size() + rules->derived_.size(), {}};
         derived.reads = rules->parameters_read(derived.expression);
@@ -122,7 +122,7 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
     error.derived.clear();
     for (std::size_t i = 0; i < texts.forbid.size(); ++i) {
         error.forbid = i;
-        Result<Expression> compiled = Expression::compile(texts.forbid[i], scope, rules->words_);
+        Result<Expression> compiled = Expression::compile(texts.forbid[i], scope, rules->compared_);
         if (!compiled) return refuse(compiled.error().message);
         if (compiled->type() != ValueType::kTruth)
             return refuse("expected a condition such as \"opt == 'sgd' and lr > 0.05\", found " +
@@ -241,7 +241,7 @@ Json SpaceRules::external(const Derived& derived, double value) const {
         case ValueType::kNumber: return value;
         case ValueType::kInteger: return static_cast<std::int64_t>(value);
         case ValueType::kTruth: return value != 0;
-        case ValueType::kWord: return words_.at(value);
+        case ValueType::kWord: return compared_.at(value);
     }
     return nullptr;
 }

@@ -95,7 +95,7 @@ private:
     [[nodiscard]] std::vector<std::size_t> parameters_read(const Expression& expression) const;
 
     RuleTexts texts_;
-    Words words_;
+    ComparedValues compared_;
     std::size_t parameter_count_ = 0;
     std::vector<std::string> names_;  // of the parameters, for sentences
     std::vector<Derived> derived_;    // those they depend on come first

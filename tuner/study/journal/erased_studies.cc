@@ -20,14 +20,6 @@ namespace {
 /// Documents that one write removes: a transaction stays small.
 constexpr std::size_t kDocumentsAtOnce = 500;
 
-/// The run of a removed study; empty where the document is none of ours.
-std::string run_of(const tracker::Document& document) {
-    const Result<Json> json = parse_json(document.json_text);
-    if (!json || !json->is_object() || !json->contains("study")) return {};
-    const Json& study = (*json)["study"];
-    return study.is_object() ? study.value("run_id", "") : std::string();
-}
-
 Result<bool> is_gone(const tracker::Store& store, const std::string& run_id) {
     if (run_id.empty()) return false;
     const auto run = store.get_run_info(run_id);
@@ -70,6 +62,13 @@ std::optional<ErasedStudy> erased_from(const tracker::Document& document) {
 
 }  // namespace
 
+std::string run_of_erased(const tracker::Document& document) {
+    const Result<Json> json = parse_json(document.json_text);
+    if (!json || !json->is_object() || !json->contains("study")) return {};
+    const Json& study = (*json)["study"];
+    return study.is_object() ? study.value("run_id", "") : std::string();
+}
+
 Result<ErasedStudy> find_erased_study(const tracker::Store& store, const std::string& name) {
     TUNE_TRY(documents, store.list_documents(kErasedCollection));
     std::optional<ErasedStudy> found;
@@ -91,7 +90,7 @@ Result<std::size_t> forget_purged_studies(tracker::Store& store) {
     TUNE_TRY(erased, store.list_documents(kErasedCollection));
     std::vector<std::string> purged;
     for (const tracker::Document& document : erased) {
-        TUNE_TRY(gone, is_gone(store, run_of(document)));
+        TUNE_TRY(gone, is_gone(store, run_of_erased(document)));
         if (gone) purged.push_back(document.key);
     }
     if (purged.empty()) return std::size_t{0};

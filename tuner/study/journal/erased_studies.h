@@ -29,6 +29,9 @@ struct ErasedStudy {
 [[nodiscard]] Result<ErasedStudy> find_erased_study(const tracker::Store& store,
                                                     const std::string& name);
 
+/// The run of the study that such a document holds; empty where it holds none.
+[[nodiscard]] std::string run_of_erased(const tracker::Document& document);
+
 /// Removes the documents of removed studies whose runs are gone for good (`tune gc`), so that they
 /// cannot be restored any more, with those of their trials. How many studies. One that is stopped
 /// in between goes on with the next call. Blocks; O(trials of all studies). Errors: the store's.

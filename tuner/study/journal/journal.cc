@@ -118,15 +118,14 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
 
 /// A completed study ended with its last trial, whenever that is written. A stopped one ends now.
 std::int64_t end_of(const Study& study, std::int64_t now_ms) {
-    std::int64_t end_ms = 0;
-    if (study.state() == StudyState::kCompleted)
-        for (const Trial& trial : study.trials()) end_ms = std::max(end_ms, trial.end_ms);
-    return end_ms != 0 ? end_ms : now_ms;
+    const bool ended_by_itself = study.state() == StudyState::kCompleted;
+    return ended_by_itself && study.last_end_ms() != 0 ? study.last_end_ms() : now_ms;
 }
 
 /// The trial's params in batches that the store takes, as a Python program would log them; the
 /// program may then log each in its own words. The exact values are in the trial's document. For a
-/// later attempt the params stay, and may be logged once more.
+/// later attempt the params stay, and may be logged once more, as may what an earlier attempt
+/// logged of its own: it started at another time, on another host.
 void add_params(std::vector<Command>& commands, const Study& study, const Trial& trial) {
     tracker::SuggestParams batch{.run_id = trial.run_id, .params = {}};
     const Json values = study.config().space.to_json(trial.point);
@@ -135,7 +134,20 @@ void add_params(std::vector<Command>& commands, const Study& study, const Trial&
         if (batch.params.size() < kBatchParamsMax) continue;
         commands.push_back(std::exchange(batch, {.run_id = trial.run_id, .params = {}}));
     }
-    if (!batch.params.empty()) commands.push_back(std::move(batch));
+    batch.reopens = trial.attempt > 1;
+    if (!batch.params.empty() || batch.reopens) commands.push_back(std::move(batch));
+}
+
+/// From now on points of what decides about the trial are of the attempt that runs, or of none.
+Command mark_command(const Study& study, const Trial& trial) {
+    if (is_ended(trial.state)) return tracker::MarkMetrics{.run_id = trial.run_id};
+    std::vector<std::string> keys = measured_metrics(study.config());
+    const auto& cost = study.config().budget.cost;
+    if (cost && cost->of == CostBudget::Of::kMetric) keys.push_back(cost->metric);
+    const bool is_running = trial.state == TrialState::kRunning;
+    return tracker::MarkMetrics{.run_id = trial.run_id,
+                                .keys = std::move(keys),
+                                .mark = is_running ? trial.attempt : kNoAttemptMark};
 }
 
 /// A configuration as it was written. `preset` is always written now; without one a study of TPE
@@ -274,6 +286,8 @@ std::vector<Command> create_trial_commands(const Study& study, const Trial& tria
                            .tags = std::move(tags),
                            .status = run_status(trial.state)});
     add_params(commands, study, trial);
+    const bool runs_first = trial.state == TrialState::kRunning && trial.attempt == 1;
+    if (!is_ended(trial.state) && !runs_first) commands.push_back(mark_command(study, trial));
     // It never ran, or its creation was refused before and it has ended meanwhile.
     if (is_ended(trial.state)) {
         commands.push_back(tracker::UpdateRun{.run_id = trial.run_id,
@@ -289,6 +303,7 @@ std::vector<Command> create_trial_commands(const Study& study, const Trial& tria
                                              .step = 0});
             commands.push_back(std::move(batch));
         }
+        commands.push_back(tracker::CloseParams{trial.run_id});
     }
     commands.push_back(trial_document_command(study, trial));
     return commands;
@@ -318,6 +333,8 @@ std::vector<Command> update_trial_commands(const Study& study, const Trial& tria
     std::vector<Command> commands = {std::move(update), std::move(batch)};
     if (trial.state == TrialState::kRunning && trial.attempt > 1)
         add_params(commands, study, trial);
+    if (is_ended(trial.state)) commands.push_back(tracker::CloseParams{trial.run_id});
+    commands.push_back(mark_command(study, trial));
     commands.push_back(trial_document_command(study, trial));
     return commands;
 }

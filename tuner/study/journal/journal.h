@@ -25,6 +25,12 @@ namespace tune::tuner {
 inline constexpr const char* kStudyCollection = "tune.studies";
 inline constexpr const char* kTrialCollection = "tune.trials";
 
+/// Marks of the metrics of a trial's run (tracker::MarkMetrics), written with its document: the
+/// number of the attempt that runs, or that none does. What came before any mark is of the first
+/// attempt: most trials have no other, and need no mark.
+inline constexpr std::int64_t kNoAttemptMark = 0;
+inline constexpr std::int64_t kFirstAttemptMark = 1;
+
 /// "<study id>/" and the key of one trial; numbers are padded so that keys sort by number.
 [[nodiscard]] std::string trial_key_prefix(const StudyIdentity& study);
 [[nodiscard]] std::string trial_key(const StudyIdentity& study, std::uint64_t number);

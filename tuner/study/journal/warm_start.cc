@@ -101,8 +101,11 @@ WarmStart plan_warm_start(const StudyConfig& config) {
     const auto history = std::min(from.trials.size(), static_cast<std::size_t>(from.history));
     const std::size_t kept = warm_history(config, config.space).size();
     if (kept < history)
-        plan.notes.push_back(std::to_string(history - kept) + " of " + std::to_string(history) +
-                             " trials do not fit the space whole and are no history for the "
+        plan.notes.push_back(std::to_string(history - kept) + " of " +
+                             counted(static_cast<std::int64_t>(history), "trial") +
+                             (history == 1 ? " does" : " do") + " not fit the space whole and " +
+                             (history == 1 ? "is" : "are") +
+                             " no history for the "
                              "sampler; a parameter that is new needs an `init`");
     return plan;
 }

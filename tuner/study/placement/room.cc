@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
+#include <unordered_map>
 
 namespace tune::tuner {
 namespace {
@@ -97,11 +99,12 @@ Room room_of(const RegisterRequest& facts) {
     room.slots = room.slots_all = facts.slots;
     room.cores = room.cores_all = facts.cpus;
     room.memory_bytes = room.memory_all = rounded_down(facts.memory_bytes);
+    std::unordered_map<std::string_view, std::int64_t> bytes;
+    for (const GpuFacts& known : facts.devices) bytes[known.uuid] = known.bytes;
     for (const std::string& uuid : facts.gpus) {
         GpuRoom gpu{.uuid = uuid};
-        for (const GpuFacts& known : facts.devices)
-            if (known.uuid == uuid)
-                gpu.bytes = gpu.free_bytes = std::max<std::int64_t>(known.bytes, 0);
+        if (const auto known = bytes.find(uuid); known != bytes.end())
+            gpu.bytes = gpu.free_bytes = std::max<std::int64_t>(known->second, 0);
         room.gpus.push_back(std::move(gpu));
     }
     room.labels = ascending(facts.labels);

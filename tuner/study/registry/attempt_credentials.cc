@@ -86,8 +86,8 @@ void AttemptCredentials::follow(const Study& study, const Trial& trial) {
               .hash = hash,
               .current = std::make_shared<std::atomic<bool>>(true),
               .heard = std::make_shared<std::atomic<bool>>(false),
+              .was_heard = std::make_shared<std::atomic<bool>>(false),
               .trial = "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'",
-              .after_lost = trial.lost_attempts > 0,
               .measured = decisive_metrics(study.config())});
 }
 
@@ -102,6 +102,7 @@ std::optional<AttemptStanding> AttemptCredentials::find(std::string_view token) 
                             equal_secrets(found->second.hash, hash);
     if (is_current) {
         found->second.heard->store(true, std::memory_order_relaxed);
+        found->second.was_heard->store(true, std::memory_order_relaxed);
         standing.experiment_id = found->second.experiment_id;
         standing.current = found->second.current;
         return standing;
@@ -118,7 +119,8 @@ std::optional<std::string> AttemptCredentials::objection(
     const auto found = running_.find(std::string(run_id));
     if (found == running_.end()) return std::nullopt;
     const Entry& entry = found->second;
-    const bool is_open = attempt_run_id.empty() && !entry.after_lost;
+    const bool is_heard = entry.was_heard->load(std::memory_order_relaxed);
+    const bool is_open = attempt_run_id.empty() && entry.attempt == 1 && !is_heard;
     if (entry.hash.empty() || is_open || attempt_run_id == run_id) return std::nullopt;
     const auto decisive = std::find_if(metrics.begin(), metrics.end(), [&](const auto& metric) {
         return std::find(entry.measured.begin(), entry.measured.end(), metric.key) !=
@@ -128,9 +130,12 @@ std::optional<std::string> AttemptCredentials::objection(
     const std::string what = "metric '" + decisive->key + "' decides about " + entry.trial;
     if (!attempt_run_id.empty())
         return what + ", whose run this is: another trial cannot log it there";
-    return what +
-           ", of which an attempt was lost that may still be running: from then on it is "
-           "taken only with the credential of the current attempt, number " +
+    const std::string why = entry.attempt > 1
+                                ? ", of which an earlier attempt may still be running"
+                                : ", whose attempt has sent requests with its credential";
+    return what + why +
+           ": from then on it is taken only with the credential of the current "
+           "attempt, number " +
            std::to_string(entry.attempt) +
            " (send its MLFLOW_TRACKING_TOKEN as a Bearer token). Nothing was logged.";
 }

@@ -56,8 +56,9 @@ public:
     /// Why metrics of these names may not be logged to the run by `attempt_run_id`, the run of a
     /// current attempt, or by nobody that is known (empty); nothing: they may. Only a trial that
     /// runs with a credential is choosy, and only about metrics that its study measures: another
-    /// trial may not log them, and without a credential nobody may once an attempt of the trial
-    /// was lost, since its processes may still be running somewhere.
+    /// trial may not log them, and without a credential nobody may once this attempt has sent a
+    /// request with its own, nor after an earlier attempt of the trial, whose processes may still
+    /// be running somewhere.
     [[nodiscard]] std::optional<std::string> objection(
         std::string_view run_id, std::string_view attempt_run_id,
         std::span<const tracker::Metric> metrics) const;
@@ -73,9 +74,11 @@ private:
         std::int64_t experiment_id = 0;
         std::string hash;  ///< empty: the attempt runs without a credential
         std::shared_ptr<std::atomic<bool>> current;
+        /// No request with the credential is missing where one is looked for; unlike the next one
+        /// it is also set where nobody knows (forget_silence).
         std::shared_ptr<std::atomic<bool>> heard;
-        std::string trial;  ///< in words
-        bool after_lost = false;
+        std::shared_ptr<std::atomic<bool>> was_heard;  ///< a request came with the credential
+        std::string trial;                             ///< in words
         std::vector<std::string> measured;
     };
 

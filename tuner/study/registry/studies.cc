@@ -16,6 +16,9 @@ namespace {
 
 /// How often removed studies are looked at until they are freed.
 constexpr std::int64_t kRetiredLook_ms = 1000;
+/// A client without a lease is taken for gone after so many lease times of silence. It keeps its
+/// trials: only what is shown of the study changes.
+constexpr std::int64_t kSilentLeases = 20;
 /// Names of metrics kept for the sentence "reported only ...".
 constexpr std::size_t kOtherMetricsMax = 8;
 
@@ -41,6 +44,7 @@ Result<void> Studies::Impl::load() {
         if (loaded.error().code != Code::kDataLoss) return loaded.error();
         log_error(book_.set_aside(document.key, loaded.error().text()).message);
     }
+    TUNE_TRY_VOID(sweeps_.load());
     credentials_.forget_silence();
     TUNE_TRY_VOID(broker_.turns.load_quotas());
     broker_.turns.note_obstacles();
@@ -79,6 +83,7 @@ void Studies::Impl::follow(Study& study, Trial& trial) {
 }
 
 void Studies::Impl::study_written(LockedBatch& locked, Study& study) {
+    study.set_shown_attended(true);  // its run says RUNNING now, whoever is there
     notify(locked, study, nullptr);
     registrar_.begin(locked, study);
 }
@@ -121,12 +126,14 @@ void Studies::Impl::stop_trials(LockedBatch& locked, Study& study, const std::st
 }
 
 void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial) {
+    study.set_attended(is_attended(study));
+    const bool is_back = !study.is_shown_attended() && !is_running_alone(study);
+    if (is_back) lifecycle_.show_attended(locked, study, true);
+    if (const auto due_ms = silence_due_ms(study)) wake_ticker(*due_ms);
     study.touch();
     if (options_.listener != nullptr) {
-        if (trial != nullptr)
-            options_.listener->on_trial(study, *trial);
-        else
-            options_.listener->on_study(study);
+        if (trial != nullptr) options_.listener->on_trial(study, *trial);
+        if (trial == nullptr || is_back) options_.listener->on_study(study);
     }
     waits_.wake(locked, study);
 }
@@ -152,16 +159,23 @@ void Studies::Impl::on_commit(const tracker::Commit& commit) {
 /// Whoever logged them: the agent, an MLflow client in any language, a REST client.
 void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event) {
     const TrialRef ref = book_.find_run(event.run_id);
-    if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
+    // Decided by the place in the log, as after a restart, not by what has happened meanwhile.
+    if (ref.trial == nullptr || is_ended(ref.trial->state)) return;
+    const std::int64_t attempt = event.mark.value_or(
+        ref.trial->progress->is_unmarked ? ref.trial->attempt : kFirstAttemptMark);
+    if (attempt == kNoAttemptMark || ref.trial->attempt < attempt) return;
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
     TrialProgress& progress = *trial.progress;
+    const bool is_running = trial.state == TrialState::kRunning && trial.attempt == attempt;
     const auto& cost = study.config().budget.cost;
     bool has_objective = false;
+    study.note_activity(clock_.now_ms());
     for (const tracker::Metric& metric : event.metrics) {
         if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
         const std::optional<Verdict> verdict =
-            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
+            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value},
+                         static_cast<int>(attempt));
         if (!verdict) {
             auto& others = progress.other_metrics;
             const bool is_own =
@@ -180,7 +194,7 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
         writer_.write_trial(locked, study, trial, nullptr, {});
     if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
-    if (const auto why = study.exceeds_budget(trial); why && !progress.directive)
+    if (const auto why = study.exceeds_budget(trial); why && is_running && !progress.directive)
         direct(locked, study, trial, Action::kStop, *why);
     end_if_over(locked, study);
 }
@@ -195,8 +209,14 @@ void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
 void Studies::Impl::tick() {
     LockedBatch locked(lock_);
     broker_.tick(locked, clock_.monotonic_ms());
-    for (const auto& [name, study] : book_.all()) end_if_over(locked, *study);
+    for (const auto& [name, study] : book_.all()) {
+        end_if_over(locked, *study);
+        if (!study->is_shown_attended() || !is_running_alone(*study)) continue;
+        lifecycle_.show_attended(locked, *study, false);
+        notify(locked, *study, nullptr);
+    }
     writer_.retry_due(locked);
+    sweeps_.retry_due(locked);
     expire_polls(locked);
     free_retired(locked);
     retired_looked_ms_ = clock_.monotonic_ms();
@@ -210,10 +230,12 @@ void Studies::Impl::expire_polls(LockedBatch& locked) {
 
 std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = std::min(broker_.next_ms(), waits_.next_ms());
-    if (writer_.retry_at_ms() != 0) next = std::min(next, writer_.retry_at_ms());
+    for (const std::int64_t retry_at_ms : {writer_.retry_at_ms(), sweeps_.retry_at_ms()})
+        if (retry_at_ms != 0) next = std::min(next, retry_at_ms);
     if (book_.retired().size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
     for (const auto& [name, study] : book_.all()) {
         if (study->state() != StudyState::kRunning) continue;
+        if (const auto due_ms = silence_due_ms(*study)) next = std::min(next, *due_ms);
         const auto deadline = study->deadline_ms(clock_.now_ms());
         if (!deadline) continue;
         // Told once: afterwards the running trials are on their way out.
@@ -236,7 +258,7 @@ void Studies::Impl::start_ticker() {
 /// or a place.
 bool Studies::Impl::is_named(const Study& study) const {
     return suggestions_.names(study) || clients_.names(study) || waits_.names(study) ||
-           registrar_.names(study) || broker_.names(study);
+           registrar_.names(study) || broker_.names(study) || sweeps_.names(study);
 }
 
 void Studies::Impl::free_retired(LockedBatch& locked) {
@@ -283,22 +305,51 @@ std::optional<std::int64_t> Studies::Impl::experiment_of(const std::string& name
     return found;
 }
 
-/// Whether a running trial is in the hands of somebody who is there.
-bool Studies::Impl::is_held(const Study& study) const {
+/// Whether a running trial is in the hands of somebody who is there. Who has no lease may have
+/// said nothing since `heard_since_ms` and is there.
+bool Studies::Impl::is_held_since(const Study& study, std::int64_t heard_since_ms) const {
     return std::any_of(study.running().begin(), study.running().end(), [&](std::uint64_t number) {
-        const Holder& holder = study.find(number)->progress->holder;
-        if (holder.agent_id.empty()) return holder.ttl_ms == 0 || phase_.serves;
-        return broker_.agents.contains(holder.agent_id);
+        const Trial& trial = *study.find(number);
+        const Holder& holder = trial.progress->holder;
+        if (!holder.agent_id.empty()) return broker_.agents.contains(holder.agent_id);
+        if (holder.ttl_ms > 0) return phase_.serves;
+        return std::max(heard_ms(study), trial.attempt_start_ms) >= heard_since_ms;
     });
 }
 
+bool Studies::Impl::is_held(const Study& study) const {
+    return is_held_since(study, 0);
+}
+
+/// When somebody was last heard of, or could not be since no server was there.
+std::int64_t Studies::Impl::heard_ms(const Study& study) const {
+    return std::max(study.last_activity_ms(), phase_.serves ? opened_ms_ : 0);
+}
+
 bool Studies::Impl::is_attended(const Study& study) const {
-    if (is_held(study)) return true;
+    const std::int64_t now_ms = clock_.now_ms();
+    if (is_held_since(study, now_ms - kSilentLeases * options_.lease_ttl_ms)) return true;
     if (!phase_.serves) return false;
     // An agent waits for work that this study may give; agents come back soon after a restart.
     if (!study.config().command.empty() && broker_.waiting.lease_polls() > 0) return true;
-    const std::int64_t since_ms = std::max(study.last_activity_ms(), opened_ms_);
-    return clock_.now_ms() - since_ms <= options_.lease_ttl_ms;
+    return now_ms - heard_ms(study) <= options_.lease_ttl_ms;
+}
+
+bool Studies::Impl::is_running_alone(const Study& study) const {
+    const bool may_run = phase_.serves && !phase_.draining && !study.is_experiment_deleted();
+    return may_run && study.state() == StudyState::kRunning && !is_attended(study);
+}
+
+/// When nobody has been heard of for too long, as far as it is known now (monotonic).
+std::optional<std::int64_t> Studies::Impl::silence_due_ms(const Study& study) const {
+    if (!phase_.serves || study.state() != StudyState::kRunning) return std::nullopt;
+    if (study.is_shown_attended() && is_running_alone(study)) return clock_.monotonic_ms();
+    for (const std::int64_t leases : {std::int64_t{1}, kSilentLeases}) {
+        const std::int64_t left_ms =
+            heard_ms(study) + leases * options_.lease_ttl_ms + 1 - clock_.now_ms();
+        if (left_ms > 0) return clock_.monotonic_ms() + left_ms;
+    }
+    return std::nullopt;
 }
 
 Result<void> Studies::Impl::read(std::string_view name,

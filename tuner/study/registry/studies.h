@@ -58,7 +58,6 @@ public:
 };
 
 /// In the error of a study that is there already and differs, before the differences.
-inline constexpr std::string_view kDifferentSettings = " exists with different settings: ";
 
 struct StudiesOptions {
     tracker::Store* store = nullptr;  ///< outlives Studies or is stopped before it is destroyed
@@ -76,6 +75,9 @@ struct StudiesOptions {
     bool ticker = true;
     /// Called on the thread that is about to compute a suggestion of the study; for tests.
     std::function<void(const std::string& study)> before_suggestion = {};
+    /// Called on the thread that is about to read a whole study: one that is restored, taken in,
+    /// replayed or extended, or that another one learns from. For tests.
+    std::function<void(const std::string& study)> before_reading = {};
 };
 
 struct AskRequest {
@@ -214,7 +216,7 @@ public:
                 const Recording& record = {});
     /// Removes the study; its name is free. Running trials are cancelled, and its runs are deleted
     /// as MLflow deletes runs: until `tune gc` takes them, restore() brings all back. Errors:
-    /// kResourceDoesNotExist. Cost: a write a trial.
+    /// kResourceDoesNotExist. Cost: a write a trial, a group of them at a time, after the answer.
     void erase(const std::string& study, Done<void> done, const Recording& record = {});
     /// Brings back the study of this name that was erased last, or one whose experiment an MLflow
     /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;
@@ -253,6 +255,10 @@ public:
     /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
     /// Nothing is written. Errors: those of report about the attempt.
     void renew(TrialName trial, Done<std::optional<Action>> done);
+    /// Asks the agents of a running trial for a trace of so many steps. Errors:
+    /// kResourceDoesNotExist; kInvalidParameterValue for steps outside 1..kProfileStepsMax;
+    /// kResourceConflict for a trial that does not run, or not in a process of its own of an agent.
+    void profile(TrialName trial, std::int64_t steps, Done<void> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
     /// the current one or a trial that has ended otherwise (cancelled: fine);
     /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that

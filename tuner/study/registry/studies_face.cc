@@ -1,4 +1,5 @@
-// The public face of Studies: every call goes on to the part that it concerns.
+// The public face of Studies: every call is forwarded to the part that it concerns. It holds no
+// state and no logic, so that the parts know each other and callers know none of them.
 
 #include "tuner/study/registry/studies.h"
 
@@ -81,6 +82,9 @@ void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
 }
 void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
     impl_->clients_.renew(trial, std::move(done));
+}
+void Studies::profile(TrialName trial, std::int64_t steps, Done<void> done) {
+    impl_->clients_.profile(trial, steps, std::move(done));
 }
 void Studies::tell(TellRequest request, Done<void> done) {
     impl_->clients_.tell(std::move(request), std::move(done));

@@ -19,6 +19,7 @@
 #include "tuner/study/registry/bookkeeping/study_services.h"
 #include "tuner/study/registry/broker/broker.h"
 #include "tuner/study/registry/clients/client_trials.h"
+#include "tuner/study/registry/lifecycle/run_sweeps.h"
 #include "tuner/study/registry/lifecycle/study_creation.h"
 #include "tuner/study/registry/lifecycle/study_lifecycle.h"
 #include "tuner/study/registry/lifecycle/study_loader.h"
@@ -73,7 +74,11 @@ private:
     void wake_ticker(std::int64_t deadline_ms) override { ticker_.wake_by(deadline_ms); }
     void wake_ticker_for(const Study& study, const Trial& trial) override;
 
+    [[nodiscard]] bool is_held_since(const Study& study, std::int64_t heard_since_ms) const;
+    [[nodiscard]] std::int64_t heard_ms(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
+    [[nodiscard]] bool is_running_alone(const Study& study) const;
+    [[nodiscard]] std::optional<std::int64_t> silence_due_ms(const Study& study) const;
     void stop_if_failing(LockedBatch& locked, Study& study);
     void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
     void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
@@ -102,7 +107,8 @@ private:
     Registrar registrar_{services_};
     Replays replays_{services_};
     StudyLoader loader_{services_};
-    StudyLifecycle lifecycle_{services_, loader_};
+    RunSweeps sweeps_{services_};
+    StudyLifecycle lifecycle_{services_, loader_, sweeps_};
     StudyCreation creation_{services_, loader_, lifecycle_};
     ClientTrials clients_{services_};
     AttemptCredentials credentials_;

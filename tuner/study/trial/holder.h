@@ -25,7 +25,7 @@ struct Member {
     Part part = {};
     GangNode node = {};               ///< several members: where its processes can be reached
     std::int64_t expires_ms = 0;      ///< monotonic clock
-    bool is_directed = false;         ///< the attempt's directive stood in a reply to it
+    bool is_directed = false;         ///< the attempt's directives stood in a reply to it
     bool is_ending = false;           ///< its end was reported and waits for metrics before it
     bool has_ended = false;           ///< its processes are gone
     std::string finish_request = {};  ///< request_id of the finish that said so

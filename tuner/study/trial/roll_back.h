@@ -4,7 +4,9 @@
 // An attempt that continues a checkpoint owns what was measured up to it; one that begins anew owns
 // nothing. Which of both it did it says by the step of the first row it logs of a metric: what
 // earlier attempts logged of that metric from this step on is no part of the trial any more. The
-// rows stay in the run's history, where they are told apart by their time.
+// rows stay in the run's history. Of a trial that has not ended the store knows which attempt
+// logged a row (MarkMetrics); these notes say it by the rows' times, for pruners that are told the
+// history of ended trials, and for trials of before there were marks.
 
 #include <cstdint>
 #include <string>

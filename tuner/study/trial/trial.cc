@@ -93,6 +93,7 @@ Trial read_trial(const Json& document) {
     trial.worker = document.value("worker", "");
     trial.user_failures = document.value("user_failures", 0);
     trial.lost_attempts = document.value("lost_attempts", 0);
+    trial.failed_attempt = document.value("failed_attempt", 0);
     trial.asked_at = document.value("asked_at", std::int64_t{0});
     trial.ended_at = document.value("ended_at", std::int64_t{0});
     if (document.contains("fixed")) trial.fixed = point_from(document["fixed"]);
@@ -153,6 +154,7 @@ std::string trial_to_document(const Trial& trial) {
     put(document, "worker", trial.worker);
     put(document, "user_failures", trial.user_failures);
     put(document, "lost_attempts", trial.lost_attempts);
+    put(document, "failed_attempt", trial.failed_attempt);
     put(document, "ended_at", trial.ended_at);
     if (!trial.fixed.empty()) document["fixed"] = point_to_json(trial.fixed);
     put(document, "epoch", trial.epoch);

@@ -51,8 +51,10 @@ struct TrialProgress {
 
     ResultMetrics metrics;
     Holder holder;                       ///< running only
-    std::optional<Directive> directive;  ///< what the agent is to do with the attempt
+    std::optional<Directive> directive;  ///< how the agent is to end the attempt
+    std::optional<Directive> profile;    ///< the last request for a trace of it
     bool is_rolled_back = false;         ///< `roll_backs` has changed and is to be written
+    bool is_unmarked = false;            ///< without a mark, what comes is of the running attempt
     bool is_unheard = false;             ///< it has a credential, and no request has come with it
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
@@ -85,6 +87,7 @@ struct Trial {
     std::string worker;  ///< host of the agent, or what a client called itself
     int user_failures = 0;
     int lost_attempts = 0;
+    int failed_attempt = 0;  ///< the last attempt that failed and was tried again; 0: none
     /// The study's log position at which the point was suggested and at which the end was reported
     /// to the sampler: the suggestion saw exactly the trials asked before, each ended if its end
     /// lies before. This is what makes a parallel study replayable.

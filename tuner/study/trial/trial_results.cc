@@ -17,21 +17,20 @@ ResultMetrics::ResultMetrics(const StudyConfig& config)
         followed_.push_back({constraint.metric.name, Objective(constraint.metric)});
 }
 
-void ResultMetrics::begin_attempt() {
-    for (Followed& followed : followed_) followed.awaits_first = true;
-}
-
-void ResultMetrics::begin_attempt(std::string_view metric) {
-    for (Followed& followed : followed_)
-        if (followed.metric == metric) followed.awaits_first = true;
-}
-
-Objective::Forgotten ResultMetrics::roll_back(std::string_view metric, std::int64_t step) {
+Objective::Forgotten ResultMetrics::roll_back(std::string_view metric, std::int64_t step,
+                                              int attempt) {
     Objective::Forgotten forgotten = Objective::Forgotten::kNothing;
-    for (Followed& followed : followed_)
-        if (followed.metric == metric && std::exchange(followed.awaits_first, false))
-            forgotten = followed.objective.forget_from(step);
+    for (Followed& followed : followed_) {
+        if (followed.metric != metric || followed.attempt >= attempt) continue;
+        followed.attempt = attempt;
+        forgotten = followed.objective.forget_from(step);
+    }
     return forgotten;
+}
+
+void ResultMetrics::go_on(std::string_view metric, int attempt) {
+    for (Followed& followed : followed_)
+        if (followed.metric == metric) followed.attempt = attempt;
 }
 
 bool ResultMetrics::add(std::string_view metric, const Objective::Row& row) {
@@ -50,12 +49,14 @@ std::optional<Objective::Row> ResultMetrics::last(std::string_view metric) const
     return std::nullopt;
 }
 
-ResultMetrics::Outcome ResultMetrics::outcome(
-    const std::vector<std::optional<double>>& given) const {
+ResultMetrics::Outcome ResultMetrics::outcome(const std::vector<std::optional<double>>& given,
+                                              int failed_attempt) const {
     TrialResult result;
     for (std::size_t i = 0; i < followed_.size(); ++i) {
         const bool is_given = i < given.size() && given[i];
         const std::optional<double> value = is_given ? given[i] : followed_[i].objective.value();
+        const bool is_of_failed = !is_given && value && followed_[i].attempt <= failed_attempt;
+        if (is_of_failed) return {.bad_metric = followed_[i].metric, .is_of_failed = true};
         if (!value || std::isnan(*value))
             return {.bad_metric = followed_[i].metric, .is_nan = value.has_value()};
         if (i == 0)

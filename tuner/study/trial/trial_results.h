@@ -28,14 +28,12 @@ public:
     /// The first objective: what pruners and pages look at while the trial runs.
     [[nodiscard]] const Objective& first() const { return followed_.front().objective; }
 
-    /// The next row of each metric is the first of another attempt: see roll_back.
-    void begin_attempt();
-    /// The same for one metric.
-    void begin_attempt(std::string_view metric);
-
-    /// Before a row is added: if it is the first of an attempt, takes back what was measured from
-    /// its step on. kNothing: there was nothing, or it is another row.
-    Objective::Forgotten roll_back(std::string_view metric, std::int64_t step);
+    /// Before a row is added: if it is the first of its attempt, takes back what earlier ones
+    /// measured from its step on. kNothing: there was nothing, or it is another row. Rows come in
+    /// the order of their attempts.
+    Objective::Forgotten roll_back(std::string_view metric, std::int64_t step, int attempt);
+    /// What earlier attempts took back of the metric is known already; so far this one counts.
+    void go_on(std::string_view metric, int attempt);
 
     /// Takes a row of `metric`; false if the study does not measure it. O(metrics of the study).
     bool add(std::string_view metric, const Objective::Row& row);
@@ -44,21 +42,24 @@ public:
     [[nodiscard]] std::optional<Objective::Row> last(std::string_view metric) const;
 
     /// What the trial comes to if it ends now. Without `result` the metric `bad_metric` never
-    /// arrived, or (`is_nan`) is not a number.
+    /// arrived, or (`is_nan`) is not a number, or (`is_of_failed`) was measured by an attempt that
+    /// failed and by none since.
     struct Outcome {
         std::optional<TrialResult> result = {};
         std::string bad_metric = {};
         bool is_nan = false;
+        bool is_of_failed = false;
     };
     /// `given`: values that count instead of what arrived, the objectives, then the constraints;
-    /// may be shorter.
-    [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& given = {}) const;
+    /// may be shorter. `failed_attempt`: the last one that failed; 0: none.
+    [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& given = {},
+                                  int failed_attempt = 0) const;
 
 private:
     struct Followed {
         std::string metric;
         Objective objective;
-        bool awaits_first = false;  // row of an attempt
+        int attempt = 1;  // of the last row
     };
     std::vector<Followed> followed_;  // the objectives, then the constraints
     std::size_t objective_count_;

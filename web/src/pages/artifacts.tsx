@@ -43,6 +43,7 @@ function Folder(props: Props & { folder: string; version: number }) {
     const { files, error } = useFiles(props.run.id, props.folder, props.version);
     if (error !== undefined) return <Fault error={error} />;
     if (!files) return null;
+    if (files.length === 0 && props.folder === "" && props.run.end !== undefined) return <Empty title="No artifacts">The run logged no files.</Empty>;
     if (files.length === 0 && props.folder === "")
         return (
             <Empty title="No artifacts yet" command={'mlflow.log_artifact("model.pt")'}>

@@ -7,7 +7,7 @@ import { brushText, Parallel } from "../charts/parallel.tsx";
 import { Pareto } from "../charts/pareto.tsx";
 import { base } from "../data/base.ts";
 import { brushed, fitScale, paramAxis, readBrush, writeBrush, type Axis, type Brush } from "../data/study/axes.ts";
-import { importances, kImportanceTrialsMin } from "../data/study/importance.ts";
+import { ImportanceStore, kImportanceTrialsMin, type Importance } from "../data/study/importance_store.ts";
 import { useLive } from "../data/live/live.ts";
 import { frontOf, objectiveOf, promote, withObjective } from "../data/study/pareto.ts";
 import { navigate, viewState } from "../data/page/router.ts";
@@ -57,12 +57,11 @@ function makeAxes(study: Study, metrics: readonly StudyMetric[], trials: readonl
 }
 
 /// What the pictures of one objective show: the first of `metrics` and of the trials' values.
-function useShown(study: Study, metrics: readonly StudyMetric[], all: readonly Trial[]) {
+function useShown(study: Study, metrics: readonly StudyMetric[], all: readonly Trial[], ranking: readonly Importance[]) {
     const { hide, b, log, top } = view.current.value;
     const { goal } = metrics[0]!;
     const trials = useMemo(() => all.filter((trial) => !hide.includes(trial.state)), [all, hide.join()]);
     const axes = useMemo(() => makeAxes(study, metrics, trials, log), [study.space, metrics, trials, log]);
-    const ranking = useMemo(() => importances(all, axes, goal), [all, axes, goal]);
     const brushes = useMemo(() => b.map(readBrush).filter((brush) => brush !== undefined), [b.join()]);
     const active = useMemo(() => {
         let kept = brushed(trials, axes, brushes);
@@ -77,7 +76,17 @@ function useShown(study: Study, metrics: readonly StudyMetric[], all: readonly T
         const first = new Set(ranking.slice(0, most).map((entry) => entry.name));
         return axes.filter((axis, i) => axis.isObjective || (first.size > 0 ? first.has(axis.name) : i < most));
     }, [axes, ranking]);
-    return { trials, axes: drawnAxes, ranking, brushes, active };
+    return { trials, axes: drawnAxes, brushes, active };
+}
+
+/// The importances of parameters for `metric`, which the server computes anew whenever trials have ended.
+function useRanking(study: Study, metric: string, all: readonly Trial[]): readonly Importance[] {
+    const store = useMemo(() => new ImportanceStore(study.name), [study.name]);
+    const finished = useMemo(() => all.filter((trial) => trial.state === "complete" && Number.isFinite(trial.value)).length, [all]);
+    const space = useMemo(() => JSON.stringify(study.space), [study.space]);
+    useEffect(() => store.ask(metric, finished, space), [store, metric, finished, space]);
+    useEffect(() => () => store.close(), [store]);
+    return store.ranking.value;
 }
 
 function StateFilter({ trials }: { trials: readonly Trial[] }) {
@@ -104,7 +113,7 @@ function StateFilter({ trials }: { trials: readonly Trial[] }) {
     );
 }
 
-function Importances({ ranking, finished, isFinal }: { ranking: ReturnType<typeof importances>; finished: number; isFinal: boolean }) {
+function Importances({ ranking, finished, isFinal }: { ranking: readonly Importance[]; finished: number; isFinal: boolean }) {
     if (ranking.length === 0)
         return (
             <Empty title={isFinal ? "Too few trials" : "Not enough trials yet"}>
@@ -199,7 +208,8 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
     const key = JSON.stringify(objectives);
     const metrics = useMemo(() => promote(objectives, chosen), [key, chosen]);
     const all = useMemo(() => withObjective(whole, chosen), [whole, chosen]);
-    const { trials, axes, ranking, brushes, active } = useShown(study, metrics, all);
+    const ranking = useRanking(study, metrics[0]!.name, all);
+    const { trials, axes, brushes, active } = useShown(study, metrics, all, ranking);
     const shownWhole = useMemo(() => whole.filter((trial) => !view.current.value.hide.includes(trial.state)), [whole, trials]);
     const [hovered, setHovered] = useState<number>();
     const open = (trial: Trial) => navigate(runPath(trial.runId));
@@ -286,8 +296,10 @@ export function StudyPage({ name }: { name: string }) {
             <StudyHead study={study} trials={trials} front={front} store={store} />
             {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
             {trials.length === 0 ? (
-                <section class="card" aria-label="No trials yet">
-                    {study.command?.length ? (
+                <section class="card" aria-label="No trials">
+                    {isOver(study) || study.status === "deleted" ? (
+                        <Empty title="No trials">The study has ended without one.</Empty>
+                    ) : study.command?.length ? (
                         <Empty title="No trials yet" command={`tune agent --server ${location.origin}${base}`}>
                             The study is waiting for a worker. Start one on any machine:
                         </Empty>

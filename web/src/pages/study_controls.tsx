@@ -56,27 +56,37 @@ function Rename({ study, store }: { study: Study; store: StudyStore }) {
     );
 }
 
+function restore(study: Study): Promise<void> {
+    return restoreStudy(study.name).then(() => {
+        toast(`${study.name} is back.`);
+        navigate(studyPath(study.name));
+    }, say);
+}
+
+/// Of a study whose experiment an MLflow client has deleted: nothing else can be done with it.
+function Restore({ study, store }: { study: Study; store: StudyStore }) {
+    return (
+        <button class="button" type="button" onClick={() => void restore(study).then(() => store.read())}><PlayIcon /> Restore the study and its experiment</button>
+    );
+}
+
 /// A deleted study comes back with its runs, so it goes without a question and with a way back.
 function Delete({ study, store }: { study: Study; store: StudyStore }) {
-    const restore = () =>
-        restoreStudy(study.name).then(() => {
-            toast(`${study.name} is back.`);
-            navigate(studyPath(study.name));
-        }, say);
     const erase = () =>
         store.erase().then(() => {
             navigate(homePath());
-            toast(`${study.name} is deleted.`, { label: "Restore", act: () => void restore() });
+            toast(`${study.name} is deleted.`, { label: "Restore", act: () => void restore(study) });
         }, say);
     return <button class="button danger" type="button" onClick={() => void erase()}>Delete study and its runs</button>;
 }
 
 export function StudyControls({ study, store }: { study: Study; store: StudyStore }) {
+    const isDeleted = study.status === "deleted";
     return (
         <div class="toolbar">
-            {study.state !== "completed" && <Steering study={study} store={store} />}
+            {isDeleted ? <Restore study={study} store={store} /> : study.state !== "completed" && <Steering study={study} store={store} />}
             <Popover label={<><MoreIcon /><span class="hidden">Rename or delete</span></>} title="Rename or delete">
-                <Rename study={study} store={store} />
+                {!isDeleted && <Rename study={study} store={store} />}
                 <Delete study={study} store={store} />
             </Popover>
         </div>

@@ -1,22 +1,13 @@
 // The head of a study: how it goes and how good it is.
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
-import { bestTrial, countStates, endedCount, isOver, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
+import { bestTrial, countStates, elapsed, endedCount, isOver, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
 import type { StudyStore } from "../data/study/study_store.ts";
 import { experimentPath, runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { State } from "../parts/feedback.tsx";
 import { Tally } from "./home.tsx";
 import { StudyControls } from "./study_controls.tsx";
-
-/// Time from the first start to now, or to the last end once nothing runs.
-function elapsed(study: Study, trials: readonly Trial[]): number {
-    const first = trials.reduce((least, trial) => (trial.start > 0 ? Math.min(least, trial.start) : least), Infinity);
-    if (first === Infinity) return NaN;
-    const isRunning = trials.some((trial) => trial.state === "running") || study.state === "running";
-    const last = isRunning ? nowMs.value : trials.reduce((most, trial) => Math.max(most, trial.end), first);
-    return last - first;
-}
 
 /// How many links stand in the figure; the table has them all.
 const kFrontLinksMax = 6;
@@ -84,7 +75,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                 </div>
                 <div class="figure">
                     <span>elapsed</span>
-                    <strong>{duration(elapsed(study, trials))}</strong>
+                    <strong>{duration(elapsed(study, trials, nowMs.value))}</strong>
                 </div>
                 <div class="figure grow" style={{ minWidth: "220px", gap: "7px" }}>
                     <span>trials by state</span>

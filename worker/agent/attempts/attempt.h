@@ -24,7 +24,9 @@ struct Attempts::Attempt {
     Loop::TimerId system_timer = Loop::kNoTimer;
     std::int64_t uploaded_bytes = 0;
     std::int64_t peak_gpu_bytes = 0;  // 0: unknown
-    int ports = 0;                    // of GangPorts; 0: none
+    int gpu_look_ms = 0;              // until the next look at it
+    Loop::TimerId gpu_memory_timer = Loop::kNoTimer;
+    int ports = 0;  // of GangPorts; 0: none
 
     std::map<std::string, std::int64_t> energy_mj = {};  // of its GPUs when it began
     std::string gpu_fault = {};                          // of one of its GPUs while it had it
@@ -39,14 +41,5 @@ struct Attempts::Attempt {
     bool logs_done = false;
     bool keep_folder = false;  // logs that the server did not take
 };
-
-/// "trial 3 of study 's'", for messages.
-[[nodiscard]] std::string short_name(const tuner::Lease& lease);
-/// Names an attempt within this agent; at random, so that an earlier agent's are others.
-[[nodiscard]] std::uint64_t new_serial();
-
-// How the output of single trials and of those of a pool is read and uploaded.
-constexpr int kFirstUpload_ms = 1'000;
-constexpr int kChunksAtOnce = 16;  ///< read before other events have their turn
 
 }  // namespace tune::worker

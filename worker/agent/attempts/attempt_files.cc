@@ -21,6 +21,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text/time_text.h"
@@ -142,6 +143,10 @@ std::array<std::int64_t, 2> read_offsets(const Json& value) {
 
 }  // namespace
 
+std::uint64_t new_serial() {
+    return std::strtoull(random_hex(8).c_str(), nullptr, 16);
+}
+
 Result<void> AttemptFiles::create(const AttemptRecord& record) const {
     std::error_code error;
     std::filesystem::create_directory(directory_, error);
@@ -156,7 +161,7 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
                        {"server_url", record.server_url},
                        {"finish_request_id", record.finish_request_id},
                        {"boot_id", record.boot_id},
-                       {"started_ms", record.started_ms},
+                       {"began_ms", record.started_ms},
                        {"oom_kills", record.oom_kills},
                        {"cores", record.cores},
                        {"gpus", record.gpus}};
@@ -177,7 +182,7 @@ Result<AttemptRecord> AttemptFiles::read_record() const {
     record.server_url = field<std::string>(json, "server_url", "");
     record.finish_request_id = field<std::string>(json, "finish_request_id", "");
     record.boot_id = field<std::string>(json, "boot_id", "");
-    record.started_ms = field<std::int64_t>(json, "started_ms", 0);
+    record.started_ms = field<std::int64_t>(json, "began_ms", 0);
     record.oom_kills = field<std::int64_t>(json, "oom_kills", 0);
     for (const Json& core : json.value("cores", Json::array()))
         if (core.is_number_integer()) record.cores.push_back(core.get<int>());

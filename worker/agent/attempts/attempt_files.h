@@ -31,8 +31,14 @@ inline constexpr const char* kAgentLogFile = "agent.log";
 inline constexpr const char* kProgressFile = "progress.json";
 /// What its code differs by from the commit in its run's tags; absent if it does not.
 inline constexpr const char* kDiffFile = "git.diff";
+/// "TURN STEPS", whole once it is there: a trace of so many steps is wanted, see docs/agents.md.
+inline constexpr const char* kProfileRequestFile = "profile.request";
 /// The folder whose files become artifacts of the run when the attempt has ended.
 inline constexpr const char* kArtifactFolder = "artifacts";
+
+/// Names an attempt, a pool or a transfer within this agent; at random, so that an earlier agent's
+/// are others.
+[[nodiscard]] std::uint64_t new_serial();
 
 /// Everything about an attempt that is decided before it starts.
 struct AttemptRecord {
@@ -41,12 +47,12 @@ struct AttemptRecord {
     std::string server_url;
     std::string finish_request_id;
     std::string boot_id;
-    std::int64_t started_ms = 0;  // wall clock
+    std::int64_t started_ms = 0;  // of Loop::now_ms, which goes on within a boot
     std::int64_t oom_kills = 0;   // the machine's count of OOM kills at the start
     std::vector<int> cores;       // assigned; empty: shared
     std::vector<std::string> gpus;
 
-    [[nodiscard]] tuner::AttemptId id() const { return {lease.run_id, lease.attempt}; }
+    [[nodiscard]] tuner::AttemptId id() const { return lease.id(); }
 };
 
 /// Why the agent ends an attempt.

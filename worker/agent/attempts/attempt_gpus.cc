@@ -22,6 +22,12 @@ namespace {
 
 constexpr const char* kEnergyFile = "energy.json";
 constexpr int kLastReading_ms = 2'000;
+/// A trial may last less than a second; memory that grows later is seen by the later looks.
+constexpr int kFirstMemoryLook_ms = 50;
+constexpr int kMemoryLooksMax_ms = 1'000;
+constexpr const char* kPeakMetric = "gpu_memory_peak_bytes";
+/// More than any GPU has, and exact in a double.
+constexpr double kPeakBytesMax = 1e15;
 
 std::map<std::string, std::int64_t> energy_of(const GpuWatch::Readings& readings) {
     std::map<std::string, std::int64_t> energy;
@@ -117,6 +123,41 @@ void Attempts::sample_gpus(const Attempt& attempt) {
             send_system_metrics(serial, values);
         });
     });
+}
+
+/// After its end the driver has forgotten what it had: so it is looked at while it runs, first soon
+/// and then once a second. One look at a time, however slow the driver is.
+void Attempts::watch_gpu_memory(Attempt& attempt) {
+    if (parts_.gpu_watch == nullptr || attempt.assignment.gpus.empty()) return;
+    attempt.gpu_look_ms =
+        std::clamp(attempt.gpu_look_ms * 2, kFirstMemoryLook_ms, kMemoryLooksMax_ms);
+    const std::uint64_t serial = attempt.record.serial;
+    attempt.gpu_memory_timer = parts_.loop->at(parts_.loop->now_ms() + attempt.gpu_look_ms,
+                                               [this, serial] { look_at_gpu_memory(serial); });
+}
+
+void Attempts::look_at_gpu_memory(std::uint64_t serial) {
+    const Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    // Of a shared one the neighbours' memory is in the sum too.
+    const bool is_alone = attempt->assignment.gpu_share >= 1;
+    parts_.gpu_watch->read_memory(attempt->assignment.gpus, attempt->supervisor.pid, is_alone,
+                                  [this, serial](std::int64_t bytes) {
+                                      parts_.loop->post([this, serial, bytes] {
+                                          Attempt* seen = find(serial);
+                                          if (seen == nullptr) return;
+                                          seen->peak_gpu_bytes =
+                                              std::max(seen->peak_gpu_bytes, bytes);
+                                          if (seen->alive) watch_gpu_memory(*seen);
+                                      });
+                                  });
+}
+
+void Attempts::note_told_peak(Attempt& attempt, const LineFindings& findings) {
+    for (const tuner::ReportedMetric& metric : findings.metrics)
+        if (metric.key == kPeakMetric && metric.value > 0 && metric.value < kPeakBytesMax)
+            attempt.peak_gpu_bytes =
+                std::max(attempt.peak_gpu_bytes, static_cast<std::int64_t>(metric.value));
 }
 
 void Attempts::on_gpu_fault(const std::string& uuid, const std::string& fault) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/system/file.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/exit_class.h"
@@ -28,6 +29,7 @@ Intent intent_of(tuner::Action action) {
     switch (action) {
         case tuner::Action::kPrune: return Intent::kPrune;
         case tuner::Action::kCheckpointStop: return Intent::kCheckpointStop;
+        case tuner::Action::kProfile:  // ends nothing
         case tuner::Action::kStop: break;
     }
     return Intent::kStop;
@@ -46,8 +48,23 @@ void Attempts::end(Attempt& attempt, Intent intent, const std::string& reason, i
     if (first || signal == SIGQUIT) signal_process(attempt.supervisor, signal);
 }
 
+/// A request that is known already stands in the file as it would again.
+void Attempts::pass_on_profile(const Attempt& attempt, const tuner::Directive& directive) {
+    if (!attempt.alive) return;
+    const std::filesystem::path path = attempt.files.path(kProfileRequestFile);
+    const std::string text =
+        std::to_string(directive.turn) + " " + std::to_string(directive.steps) + "\n";
+    if (const Result<std::string> known = read_file(path); known && *known == text) return;
+    const Result<void> written = write_file_atomic(path, text);
+    if (!written) attempt.files.note("no trace: " + written.error().text());
+}
+
 void Attempts::obey(const tuner::Directive& directive) {
     const tuner::AttemptId id{directive.run_id, directive.attempt};
+    if (directive.action == tuner::Action::kProfile) {
+        if (const Attempt* attempt = find(id)) pass_on_profile(*attempt, directive);
+        return;
+    }
     const Intent intent = intent_of(directive.action);
     if (Attempt* attempt = find(id)) return end(*attempt, intent, directive.reason, SIGTERM);
     if (pools_->obey(id, intent, directive.reason)) return;
@@ -125,6 +142,7 @@ void Attempts::sweep(std::uint64_t serial) {
 void Attempts::on_tree_gone(Attempt& attempt) {
     attempt.alive = false;
     parts_.loop->cancel(attempt.system_timer);
+    parts_.loop->cancel(attempt.gpu_memory_timer);
     parts_.loop->cancel(attempt.upload_timer);
     saves_.stop(attempt.record.serial);
     attempt.assignment.locks.clear();  // so that a lock its supervisor held can be had again
@@ -185,6 +203,7 @@ void Attempts::conclude(Attempt& attempt) {
     if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
         request.reason =
             "a 'tune:' line could not be read: " + last_line(lines.malformed_example(), 400);
+    fail_without_output(attempt, request);
     write_notes(attempt, request);
     ++finished_;
     if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
@@ -257,6 +276,19 @@ void Attempts::follow_rule(const LogHit& hit, const tuner::Lease& lease,
         if (!is_any_named || is_named(uuid)) parts_.exclude(uuid, because);
 }
 
+/// What is missing may be the value that counts, so a trial that ended well did not.
+void Attempts::fail_without_output(const Attempt& attempt, tuner::FinishRequest& request) const {
+    if (request.outcome != tuner::Outcome::kDone || !attempt.exit) return;
+    const std::int64_t lost = attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1];
+    const bool is_silent = attempt.record.lease.gang && attempt.record.lease.gang->node > 0;
+    if (lost == 0 || is_silent) return;
+    request.outcome = tuner::Outcome::kFailed;
+    request.reason = std::to_string(lost) +
+                     " bytes of its output could not be stored, and metrics may have been among "
+                     "them: the disk of the agent's folder '" +
+                     settings_.state_dir.string() + "' is full";
+}
+
 void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const {
     const MetricLines& lines = attempt.output->lines();
     if (lines.malformed_count() > 0)
@@ -285,12 +317,9 @@ void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) 
         any = std::filesystem::exists(attempt.files.path(name), ignored) || any;
     attempt.logs_done = !any;
     if (!any) return;
-    const bool may_run_again =
-        request.outcome == tuner::Outcome::kPreempted || request.outcome == tuner::Outcome::kLost ||
-        request.outcome == tuner::Outcome::kOom || request.outcome == tuner::Outcome::kFailed;
     parts_.upload->submit({attempt.record.serial, attempt.files, attempt.record.id(),
                            attempt.record.lease.experiment_id, log_folder(attempt.record.lease),
-                           true, may_run_again});
+                           true, may_run_again(request.outcome)});
 }
 
 void Attempts::on_finished(std::uint64_t serial) {

@@ -39,10 +39,6 @@ constexpr int kCoreRest_ms = 200;
 
 }  // namespace
 
-std::uint64_t new_serial() {
-    return std::strtoull(random_hex(8).c_str(), nullptr, 16);
-}
-
 std::string short_name(const tuner::Lease& lease) {
     return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
 }
@@ -63,7 +59,7 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
                            // One that other agents share has rights of its own.
                            .own = settings_.state_dir / "checkpoints",
                            .stores = settings_.stores_checkpoints}),
-      fetches_(*parts_.loop, *parts_.transfer, checkpoint_folders_,
+      fetches_(*parts_.loop, *parts_.transfer, checkpoint_folders_, settings_.state_dir / "models",
                settings_.checkpoint_deadline_ms,
                [this](tuner::Lease lease, const CheckpointResult& result) {
                    on_fetched(std::move(lease), result);
@@ -140,14 +136,13 @@ std::vector<tuner::AttemptId> Attempts::held() const {
 
 std::vector<tuner::AttemptId> Attempts::unstarted() const {
     std::vector<tuner::AttemptId> ids = fetches_.ids();
-    for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    for (const tuner::Lease& lease : waiting_) ids.push_back(lease.id());
     return ids;
 }
 
 std::optional<tuner::Lease> Attempts::take_unstarted(const tuner::AttemptId& id) {
-    const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& lease) {
-        return lease.run_id == id.run_id && lease.attempt == id.attempt;
-    });
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const auto& lease) { return lease.id() == id; });
     if (waits == waiting_.end()) return fetches_.give_up(id);
     std::optional<tuner::Lease> taken = std::move(*waits);
     waiting_.erase(waits);
@@ -172,8 +167,7 @@ void Attempts::publish_now() {
 
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
-        const tuner::AttemptId id{lease.run_id, lease.attempt};
-        if (holds(id)) {
+        if (holds(lease.id())) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
@@ -184,12 +178,21 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
 
 void Attempts::on_fetched(tuner::Lease lease, const CheckpointResult& result) {
     for (const std::string& note : result.notes) log_info(short_name(lease) + ": " + note);
-    if (result.error && result.error->code != Code::kInvalidParameterValue) {
-        // It would begin anew here, and might go on elsewhere.
-        refuse(lease, tuner::Outcome::kLost,
-               "its stored checkpoint could not be fetched: " + result.error->message);
+    if (result.model_error) {
+        refuse(lease, tuner::Outcome::kBadConfig, result.model_error->message);
         return publish();
     }
+    const bool has_models = result.models.size() == wanted_models(lease.command).size();
+    if (result.error && (result.error->code != Code::kInvalidParameterValue || !has_models)) {
+        // It would begin anew here, and might go on elsewhere.
+        refuse(lease, tuner::Outcome::kLost,
+               "what it starts from, a stored checkpoint or a registered model, could not be "
+               "fetched: " +
+                   result.error->message);
+        return publish();
+    }
+    for (const FetchedModel& model : result.models)
+        put_model_path(lease.command, model.uri, model.folder);
     if (result.error) log_warning(result.error->message);
     if (!lease.pool) notes_[lease.run_id] = result.notes;
     // Its parent's record says that what is here now is what is stored.
@@ -264,8 +267,7 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
     attempt->logs_done = true;
     const std::uint64_t serial = insert(std::move(attempt)).record.serial;
     log_warning(short_name(lease) + " was not started: " + reason);
-    parts_.outbox->open(serial, AttemptFiles(std::filesystem::path()),
-                        {lease.run_id, lease.attempt}, {});
+    parts_.outbox->open(serial, AttemptFiles(std::filesystem::path()), lease.id(), {});
     tuner::FinishRequest request;
     request.request_id = attempts_.at(serial)->record.finish_request_id;
     request.outcome = outcome;
@@ -327,7 +329,8 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
         environment_,
         {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
          resume_dir.string(), settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()),
-         settings_.slots, artifacts.string(), attempt.files.path(kModelFolder).string()});
+         settings_.slots, artifacts.string(), attempt.files.path(kModelFolder).string(),
+         attempt.files.path(kProfileRequestFile).string()});
     return {};
 }
 
@@ -363,7 +366,7 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
     auto attempt = std::make_unique<Attempt>(AttemptFiles(settings_.state_dir / "attempts" / name));
     attempt->record = {new_serial(),      std::move(lease), settings_.server_url,
-                       random_hex(16),    boot_id_,         parts_.loop->wall_ms(),
+                       random_hex(16),    boot_id_,         parts_.loop->now_ms(),
                        count_oom_kills(), assignment.cores, assignment.gpus};
     attempt->assignment = std::move(assignment);
     attempt->ports = *ports;
@@ -404,6 +407,7 @@ void Attempts::watch(Attempt& attempt) {
         end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
     }
     schedule_system_metrics(attempt);
+    watch_gpu_memory(attempt);
     keep_results(serial, attempt.record.lease, attempt.checkpoint_dir, attempt.files);
 }
 
@@ -448,6 +452,7 @@ void Attempts::pump(std::uint64_t serial) {
         Segment segment;
         const bool more = attempt->output->read(now, segment);
         if (!more && !attempt->alive) attempt->output->read_unfinished_lines(now, segment);
+        note_told_peak(*attempt, segment.findings);
         parts_.outbox->add(serial, std::move(segment));
         if (more) continue;
         if (attempt->alive) return schedule_upload(*attempt);
@@ -497,15 +502,6 @@ void Attempts::schedule_system_metrics(Attempt& attempt) {
                                            [this, serial] { sample_system_metrics(serial); });
 }
 
-/// What an attempt uses of a GPU is known while it has the whole GPU.
-void Attempts::note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes) {
-    const bool is_memory =
-        key.starts_with("system/gpu_") && key.ends_with("_memory_usage_megabytes");
-    if (!is_memory || attempt.assignment.gpu_share < 1) return;
-    attempt.peak_gpu_bytes =
-        std::max(attempt.peak_gpu_bytes, static_cast<std::int64_t>(megabytes * 1e6));
-}
-
 void Attempts::sample_system_metrics(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
@@ -522,14 +518,12 @@ void Attempts::send_system_metrics(std::uint64_t serial, std::vector<NamedValue>
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
     const std::int64_t now = parts_.loop->wall_ms();
+    // Not by the wall clock, which may be set back meanwhile.
     const std::int64_t step =
-        (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
+        (parts_.loop->now_ms() - attempt->record.started_ms) / settings_.system_metrics_period_ms;
     std::vector<tuner::ReportedMetric> metrics;
-    for (NamedValue& value : values) {
-        // Of a shared one the neighbours' memory is in it too.
-        if (attempt->assignment.gpu_share >= 1) note_gpu_memory(*attempt, value.key, value.value);
+    for (NamedValue& value : values)
         metrics.push_back({std::move(value.key), value.value, step, now});
-    }
     parts_.outbox->add_metrics(serial, std::move(metrics));
 }
 

@@ -16,75 +16,18 @@
 #include <string>
 #include <vector>
 
-#include "worker/agent/attempts/attempt_files.h"
-#include "worker/agent/attempts/gang_ports.h"
+#include "worker/agent/attempts/attempt_parts.h"
 #include "worker/agent/attempts/spare_folders.h"
 #include "worker/agent/checkpoints/checkpoint_fetches.h"
 #include "worker/agent/checkpoints/checkpoint_folders.h"
 #include "worker/agent/checkpoints/checkpoint_saves.h"
-#include "worker/agent/checkpoints/checkpoint_transfer.h"
-#include "worker/agent/devices/cgroups.h"
-#include "worker/agent/devices/devices.h"
-#include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/devices/system_metrics.h"
-#include "worker/agent/environment/run_environment.h"
-#include "worker/agent/loop.h"
 #include "worker/agent/models/model_logging.h"
-#include "worker/agent/output/trial_output.h"
-#include "worker/agent/server/log_upload.h"
-#include "worker/agent/server/outbox.h"
-#include "worker/agent/server/server_client.h"
-#include "worker/agent/supervisor/launcher.h"
 #include "worker/agent/time_limit.h"
 
 namespace tune::worker {
 
 class Pools;
-
-/// What attempts are run with; constant.
-struct AttemptSettings {
-    std::string server_url;
-    std::filesystem::path state_dir;  // absolute
-    std::filesystem::path checkpoint_root;
-    std::filesystem::path checkpoint_state;  // of folder_record.h
-    std::string bin_dir;
-    int slots = 1;
-    bool system_metrics = true;
-    int system_metrics_period_ms = 10'000;
-    int log_upload_period_ms = 3'000;
-    std::int64_t trial_memory_bytes = 0;  // limits in the attempt's cgroup; 0: none
-    std::int64_t trial_processes = 0;
-    bool stores_checkpoints = true;  // where the study leaves it open
-    int checkpoint_deadline_ms = 120'000;
-    std::vector<tuner::LogRule> log_rules = {};  // after those of the studies
-    std::vector<GpuFacts> gpus = {};             // what is known of the agent's
-    std::string driver_version = {};
-};
-
-/// The parts of the agent that attempts use; all outlive the table.
-struct AttemptParts {
-    Loop* loop = nullptr;
-    Launcher* launcher = nullptr;
-    Devices* devices = nullptr;
-    GpuWatch* gpu_watch = nullptr;     // null: no GPU
-    const Cgroups* cgroups = nullptr;  // null: there are none
-    EnvironmentCapture* environment = nullptr;
-    GangPorts* gang_ports = nullptr;
-    ServerClient* server_client = nullptr;
-    Outbox* outbox = nullptr;
-    LogUpload* upload = nullptr;
-    CheckpointTransfer* transfer = nullptr;
-    /// A GPU is not to be used any more, or, with an empty UUID, this machine.
-    std::function<void(const std::string& uuid, const std::string& reason)> exclude = {};
-};
-
-struct AttemptCounts {
-    int running = 0;     // process trees alive
-    int unreported = 0;  // gone, but the server or the artifacts do not have all of it yet
-    std::int64_t started = 0;
-    std::int64_t finished = 0;
-    int storing = 0;  // of the unreported: their last checkpoint is being stored
-};
 
 /// Loop thread only.
 class Attempts {
@@ -161,7 +104,10 @@ private:
     [[nodiscard]] static Result<MetricLines> metric_lines(const tuner::Lease& lease);
     /// Below the run's logs/: of several machines each but the first has a folder.
     [[nodiscard]] static std::string log_folder(const tuner::Lease& lease);
-    static void note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes);
+    /// What the trial says itself of its GPUs' memory.
+    static void note_told_peak(Attempt& attempt, const LineFindings& findings);
+    void watch_gpu_memory(Attempt& attempt);
+    void look_at_gpu_memory(std::uint64_t serial);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
     void refuse(const tuner::Lease& lease, tuner::Outcome outcome, const std::string& reason);
     Attempt& insert(std::unique_ptr<Attempt> attempt);
@@ -192,6 +138,7 @@ private:
     void on_last_reading(std::uint64_t serial, const GpuWatch::Readings& readings);
     void sample_gpus(const Attempt& attempt);
     [[nodiscard]] double energy_share(const Attempt& attempt) const;
+    static void pass_on_profile(const Attempt& attempt, const tuner::Directive& directive);
     void end(Attempt& attempt, Intent intent, const std::string& reason, int signal);
 
     void on_supervisor_gone(std::uint64_t serial);
@@ -200,6 +147,7 @@ private:
     void conclude_if_known(Attempt& attempt);
     void conclude(Attempt& attempt);
     [[nodiscard]] static std::string last_words(const Attempt& attempt);
+    void fail_without_output(const Attempt& attempt, tuner::FinishRequest& request) const;
     void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
     void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
     void forget_if_done(std::uint64_t serial);

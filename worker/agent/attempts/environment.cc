@@ -81,6 +81,7 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
     variables["TUNE_CHECKPOINT_DIR"] = spec.checkpoint_dir;
     if (!spec.artifact_dir.empty()) variables["TUNE_ARTIFACT_DIR"] = spec.artifact_dir;
     if (!spec.model_dir.empty()) variables["TUNE_MODEL_DIR"] = spec.model_dir;
+    if (!spec.profile_request.empty()) variables["TUNE_PROFILE_REQUEST"] = spec.profile_request;
     if (!spec.resume_dir.empty()) variables["TUNE_RESUME_FROM"] = spec.resume_dir;
     if (lease.memory_bytes > 0) variables["TUNE_MEMORY_BYTES"] = std::to_string(lease.memory_bytes);
     if (!lease.devices.empty() && lease.devices.front().bytes > 0)

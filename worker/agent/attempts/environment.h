@@ -14,12 +14,13 @@ struct EnvironmentSpec {
     const Assignment* assignment = nullptr;
     std::string server_url;
     std::string checkpoint_dir;
-    std::string resume_dir;         // of the trial that this one continues; empty: none
-    std::string bin_dir;            // first in PATH
-    int cores = 1;                  // of the agent
-    int slots = 1;                  // of the agent
-    std::string artifact_dir = {};  // what is left there goes to the run's artifacts
-    std::string model_dir = {};     // a model that is left there is logged
+    std::string resume_dir;            // of the trial that this one continues; empty: none
+    std::string bin_dir;               // first in PATH
+    int cores = 1;                     // of the agent
+    int slots = 1;                     // of the agent
+    std::string artifact_dir = {};     // what is left there goes to the run's artifacts
+    std::string model_dir = {};        // a model that is left there is logged
+    std::string profile_request = {};  // a file that says when a trace is wanted
 };
 
 /// Threads for a trial: its own cores, or else its part of the agent's; at least 1.

@@ -144,6 +144,11 @@ bool says_out_of_memory(std::string_view text) {
     return text.starts_with("MemoryError");
 }
 
+bool may_run_again(Outcome outcome) {
+    return outcome == Outcome::kPreempted || outcome == Outcome::kLost ||
+           outcome == Outcome::kOom || outcome == Outcome::kFailed;
+}
+
 bool may_be_oom_kill(const ExitRecord& exit) {
     // A shell reports its child's SIGKILL as 137.
     const bool is_by_signal = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;

@@ -30,6 +30,9 @@ struct AttemptEnd {
 /// The finish request without its request id.
 [[nodiscard]] tuner::FinishRequest classify(const AttemptEnd& end);
 
+/// Whether another attempt of the trial may follow.
+[[nodiscard]] bool may_run_again(tuner::Outcome outcome);
+
 /// Whether the machine may have ended it for want of memory, as far as its exit tells; what the
 /// machine counted (AttemptEnd::oom_killed) decides.
 [[nodiscard]] bool may_be_oom_kill(const ExitRecord& exit);

@@ -1,19 +1,20 @@
 #include "worker/agent/checkpoints/checkpoint_fetches.h"
 
-#include <cstdlib>
 #include <utility>
 
-#include "base/id.h"
+#include "worker/agent/attempts/attempt_files.h"
 #include "worker/agent/checkpoints/folder_record.h"
 
 namespace tune::worker {
 
 CheckpointFetches::CheckpointFetches(Loop& loop, CheckpointTransfer& transfer,
-                                     const CheckpointFolders& folders, int deadline_ms,
+                                     const CheckpointFolders& folders,
+                                     std::filesystem::path model_root, int deadline_ms,
                                      Fetched fetched)
     : loop_(loop),
       transfer_(transfer),
       folders_(folders),
+      model_root_(std::move(model_root)),
       deadline_ms_(deadline_ms),
       fetched_(std::move(fetched)) {}
 
@@ -40,14 +41,18 @@ std::vector<FetchTarget> CheckpointFetches::targets_of(const tuner::Lease& lease
 }
 
 bool CheckpointFetches::take(tuner::Lease& lease) {
-    CheckpointJob job{.kind = CheckpointJob::Kind::kFetch, .targets = targets_of(lease)};
-    if (job.targets.empty()) return false;
-    const std::uint64_t serial = std::strtoull(random_hex(8).c_str(), nullptr, 16);
+    CheckpointJob job{.kind = CheckpointJob::Kind::kFetch,
+                      .token = lease.token,
+                      .targets = targets_of(lease),
+                      .models = wanted_models(lease.command),
+                      .model_root = model_root_};
+    if (job.targets.empty() && job.models.empty()) return false;
+    const std::uint64_t serial = new_serial();
     job.serial = serial;
     const Loop::TimerId timer = loop_.at(loop_.now_ms() + deadline_ms_, [this, serial] {
         transfer_.give_up(serial);
         on_result(serial, {.error = Error{Code::kDeadlineExceeded,
-                                          "the stored checkpoint did not arrive in time"}});
+                                          "what it starts from did not arrive in time"}});
     });
     fetches_.emplace(serial, Fetch{std::move(lease), timer});
     transfer_.submit(std::move(job));
@@ -56,8 +61,7 @@ bool CheckpointFetches::take(tuner::Lease& lease) {
 
 std::optional<tuner::Lease> CheckpointFetches::give_up(const tuner::AttemptId& id) {
     for (auto at = fetches_.begin(); at != fetches_.end(); ++at) {
-        const tuner::Lease& lease = at->second.lease;
-        if (lease.run_id != id.run_id || lease.attempt != id.attempt) continue;
+        if (at->second.lease.id() != id) continue;
         std::optional<tuner::Lease> taken = std::move(at->second.lease);
         loop_.cancel(at->second.timer);
         transfer_.give_up(at->first);
@@ -76,8 +80,7 @@ void CheckpointFetches::on_result(std::uint64_t job, const CheckpointResult& res
 
 std::vector<tuner::AttemptId> CheckpointFetches::ids() const {
     std::vector<tuner::AttemptId> ids;
-    for (const auto& [job, fetch] : fetches_)
-        ids.push_back({fetch.lease.run_id, fetch.lease.attempt});
+    for (const auto& [job, fetch] : fetches_) ids.push_back(fetch.lease.id());
     return ids;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
-// Leases whose stored checkpoint is on its way to this machine: they start when it is here.
+// Leases whose stored checkpoint, or a registered model that they start from, is on its way to this
+// machine: they start when it is here.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,9 +22,10 @@ public:
     /// What came of it, with the lease that waited for it.
     using Fetched = std::function<void(tuner::Lease lease, const CheckpointResult& result)>;
 
-    /// The parts outlive it. `deadline_ms`: one that takes longer has failed.
+    /// The parts outlive it. `model_root`: where models are kept. `deadline_ms`: a fetch that takes
+    /// longer has failed.
     CheckpointFetches(Loop& loop, CheckpointTransfer& transfer, const CheckpointFolders& folders,
-                      int deadline_ms, Fetched fetched);
+                      std::filesystem::path model_root, int deadline_ms, Fetched fetched);
 
     /// True: the lease was taken over, and `fetched` will be called. False: nothing is stored that
     /// this machine might lack.
@@ -47,6 +50,7 @@ private:
     Loop& loop_;
     CheckpointTransfer& transfer_;
     const CheckpointFolders& folders_;
+    const std::filesystem::path model_root_;
     const int deadline_ms_;
     const Fetched fetched_;
     std::map<std::uint64_t, Fetch> fetches_;  // by the number of the job

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "worker/agent/attempts/exit_class.h"
 #include "worker/agent/checkpoints/folder_record.h"
 
 namespace tune::worker {
@@ -15,12 +16,6 @@ namespace {
 
 /// Who wants it killed at once does not wait long for its checkpoint.
 constexpr int kHurriedDeadline_ms = 10'000;
-
-/// Whether another attempt of the trial may follow.
-bool may_run_again(tuner::Outcome outcome) {
-    return outcome == tuner::Outcome::kPreempted || outcome == tuner::Outcome::kLost ||
-           outcome == tuner::Outcome::kOom || outcome == tuner::Outcome::kFailed;
-}
 
 }  // namespace
 
@@ -108,7 +103,7 @@ void CheckpointSaves::release(std::uint64_t serial, const std::optional<Error>& 
     forget(serial);
     if (error) {
         const std::string text =
-            "the last checkpoint was not stored, so another machine goes on "
+            "the last checkpoint was not stored, so another machine would resume "
             "from an earlier one: " +
             error->message;
         attempt.files.note(text);

@@ -19,6 +19,7 @@
 #include "base/system/unique_fd.h"
 #include "base/text/percent.h"
 #include "worker/agent/server/artifact_folder.h"
+#include "worker/agent/server/new_file.h"
 
 namespace tune::worker {
 namespace fs = std::filesystem;
@@ -26,29 +27,6 @@ namespace {
 
 constexpr int kCallTimeout_ms = 30'000;
 constexpr std::size_t kManifestBytesMax = 64u << 20;
-
-/// Writes what comes to a new file.
-class NewFile {
-public:
-    explicit NewFile(const fs::path& path)
-        : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
-
-    Result<void> add(std::string_view bytes) {
-        if (!file_) return system_error("make", path_);
-        if (!write_all(file_.get(), bytes)) return system_error("write", path_);
-        return {};
-    }
-    /// All of it is on the disk.
-    Result<void> sync() {
-        if (!file_) return system_error("make", path_);
-        if (fsync(file_.get()) != 0) return system_error("write", path_);
-        return {};
-    }
-
-private:
-    const fs::path path_;
-    UniqueFd file_;
-};
 
 class ArtifactStore final : public CheckpointStore {
 public:

@@ -151,7 +151,7 @@ Result<void> CheckpointTransfer::run_once(const CheckpointJob& job, Active& acti
     if (job.kind == Kind::kFetch) {
         for (const FetchTarget& target : job.targets)
             TUNE_TRY_VOID(fetch(target, job, active, result));
-        return {};
+        return fetch_models(job, active, result);
     }
     if (job.kind == Kind::kModel) return send_model(job, active);
     std::unique_ptr<tracker::Client> client;
@@ -185,6 +185,28 @@ Result<void> CheckpointTransfer::send_model(const CheckpointJob& job, Active& ac
     return {};
 }
 
+Result<void> CheckpointTransfer::fetch_models(const CheckpointJob& job, Active& active,
+                                              CheckpointResult& result) {
+    if (job.models.empty()) return {};
+    TUNE_TRY(client, open_client(job.token, active));
+    Result<void> all;
+    for (const std::string& uri : job.models) {
+        Result<FetchedModel> fetched = fetch_registered_model(*client, uri, job.model_root);
+        if (fetched) {
+            result.notes.push_back(fetched->note);
+            result.models.push_back(std::move(*fetched));
+            continue;
+        }
+        if (fetched.error().code == Code::kInvalidParameterValue)
+            result.model_error = fetched.error();
+        else
+            all = fetched.error();
+        break;
+    }
+    let_go(active);
+    return all;
+}
+
 Result<void> CheckpointTransfer::fetch(const FetchTarget& target, const CheckpointJob& job,
                                        Active& active, CheckpointResult& result) {
     std::unique_ptr<tracker::Client> client;
@@ -202,7 +224,7 @@ Result<void> CheckpointTransfer::fetch(const FetchTarget& target, const Checkpoi
         if (!restored.number) return {};
         TUNE_TRY_VOID(
             write_folder_record(target.state, target.key, {restored.number->attempt, target.at}));
-        result.notes.push_back("goes on from the stored checkpoint " +
+        result.notes.push_back("resumes from the stored checkpoint " +
                                std::to_string(restored.number->number) + " of attempt " +
                                std::to_string(restored.number->attempt) + " (" +
                                std::to_string(restored.bytes) + " bytes)");

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "worker/agent/checkpoints/checkpoint_sync.h"
 #include "worker/agent/models/logged_model.h"
+#include "worker/agent/models/registered_model.h"
 #include "worker/agent/server/sender.h"
 
 namespace tune::worker {
@@ -47,15 +48,21 @@ struct CheckpointJob {
     StoredAt at = {};
     std::string token = {};  // of the attempt; empty: the agent's own login
     SaveOrder order = {};
-    std::vector<FetchTarget> targets = {};  // of kFetch
-    ModelOrder model = {};                  // of kModel
+    // Of kFetch: folders, and models by their names in the registry, for which `model_root` is.
+    std::vector<FetchTarget> targets = {};
+    std::vector<std::string> models = {};
+    std::filesystem::path model_root = {};
+    ModelOrder model = {};  // of kModel
 };
 
 /// What became of a job.
 struct CheckpointResult {
-    std::optional<Error> error = {};      // of the store; what is on this machine is untouched
-    std::optional<Saved> saved = {};      // of a save
-    std::vector<std::string> notes = {};  // of a fetch: sentences for the user
+    std::optional<Error> error = {};  // of the store; what is on this machine is untouched
+    std::optional<Saved> saved = {};  // of a save
+    // Of a fetch:
+    std::vector<std::string> notes = {};    // sentences for the user
+    std::vector<FetchedModel> models = {};  // that are here now
+    std::optional<Error> model_error = {};  // why the others are not, where that is the user's
 };
 
 /// All methods from any thread.
@@ -93,6 +100,8 @@ private:
     [[nodiscard]] Result<void> run_once(const CheckpointJob& job, Active& active,
                                         CheckpointResult& result);
     [[nodiscard]] Result<void> send_model(const CheckpointJob& job, Active& active);
+    [[nodiscard]] Result<void> fetch_models(const CheckpointJob& job, Active& active,
+                                            CheckpointResult& result);
     [[nodiscard]] Result<void> fetch(const FetchTarget& target, const CheckpointJob& job,
                                      Active& active, CheckpointResult& result);
     [[nodiscard]] Result<std::unique_ptr<CheckpointStore>> open(

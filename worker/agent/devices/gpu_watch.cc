@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/system/file.h"
 #include "base/text/counted.h"
 
 namespace tune::worker {
@@ -17,6 +19,23 @@ namespace {
 
 /// How long stop() may wait for the driver's wait to end.
 constexpr unsigned kEventWait_ms = 200;
+/// Of the way from a process to its ancestors.
+constexpr int kAncestorsMax = 1'000;
+
+/// 0: it is gone.
+int parent_of(int pid) {
+    const Result<std::string> stat = read_file("/proc/" + std::to_string(pid) + "/stat", 8192);
+    if (!stat) return 0;
+    const std::size_t end = stat->rfind(')');  // of the name, which may hold anything
+    if (end == std::string::npos || end + 4 > stat->size()) return 0;
+    return std::atoi(stat->c_str() + end + 4);  // behind the state
+}
+
+bool descends_from(int pid, int ancestor) {
+    for (int i = 0; pid > 1 && i < kAncestorsMax; ++i, pid = parent_of(pid))
+        if (pid == ancestor) return true;
+    return false;
+}
 
 }  // namespace
 
@@ -49,10 +68,39 @@ void GpuWatch::stop() {
     if (event_thread_.joinable()) event_thread_.join();
 }
 
-void GpuWatch::read(std::vector<std::string> uuids, std::function<void(Readings)> done) {
+void GpuWatch::ask(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
-    requests_.push_back({std::move(uuids), std::move(done)});
+    requests_.push_back(std::move(task));
     changed_.notify_all();
+}
+
+void GpuWatch::read(std::vector<std::string> uuids, std::function<void(Readings)> done) {
+    ask([this, uuids = std::move(uuids), done = std::move(done)] {
+        Readings readings;
+        for (State& state : states_)
+            if (std::find(uuids.begin(), uuids.end(), state.facts.uuid) != uuids.end())
+                readings.push_back(look(state));
+        done(std::move(readings));
+    });
+}
+
+void GpuWatch::read_memory(std::vector<std::string> uuids, int ancestor, bool is_alone,
+                           std::function<void(std::int64_t bytes)> done) {
+    ask([this, uuids = std::move(uuids), ancestor, is_alone, done = std::move(done)] {
+        std::int64_t most = 0;
+        for (const std::string& uuid : uuids)
+            most = std::max(most, memory_of(uuid, ancestor, is_alone));
+        done(most);
+    });
+}
+
+std::int64_t GpuWatch::memory_of(const std::string& uuid, int ancestor, bool is_alone) const {
+    const std::vector<GpuProcess> processes = nvml_.processes(uuid);
+    std::int64_t bytes = 0;
+    for (const GpuProcess& process : processes)
+        if (descends_from(process.pid, ancestor)) bytes += process.bytes;
+    if (bytes > 0 || !is_alone || processes.empty()) return bytes;
+    return nvml_.read(uuid).used_bytes.value_or(0);
 }
 
 void GpuWatch::set_used(std::set<std::string> uuids) {
@@ -89,21 +137,14 @@ void GpuWatch::work() {
     using Time = std::chrono::steady_clock;
     Time::time_point due = Time::now() + std::chrono::milliseconds(period_ms_);
     while (true) {
-        std::vector<Request> requests;
+        std::vector<std::function<void()>> requests;
         {
             std::unique_lock lock(mutex_);
             changed_.wait_until(lock, due, [this] { return stopping_ || !requests_.empty(); });
             if (stopping_) return;
             requests.swap(requests_);
         }
-        for (Request& request : requests) {
-            Readings readings;
-            for (State& state : states_)
-                if (std::find(request.uuids.begin(), request.uuids.end(), state.facts.uuid) !=
-                    request.uuids.end())
-                    readings.push_back(look(state));
-            request.done(std::move(readings));
-        }
+        for (const auto& request : requests) request();
         if (Time::now() < due) continue;
         look_at_all();
         due = Time::now() + std::chrono::milliseconds(period_ms_);

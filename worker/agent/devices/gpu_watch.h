@@ -57,6 +57,12 @@ public:
     /// Reads these devices now and calls `done` with what they say, on the watch's thread. Faults
     /// that are found are announced before. Dropped once it is stopped.
     void read(std::vector<std::string> uuids, std::function<void(Readings)> done);
+    /// Calls `done` with the memory that `ancestor` and the processes that descend from it have on
+    /// the one of these devices where they have the most; 0: none that is known of. Where the
+    /// driver does not say which process has what (in a container it names others), that of all is
+    /// taken if `is_alone`. On the watch's thread, as `read`.
+    void read_memory(std::vector<std::string> uuids, int ancestor, bool is_alone,
+                     std::function<void(std::int64_t bytes)> done);
     /// Devices that attempts of this agent use: processes there are theirs.
     void set_used(std::set<std::string> uuids);
 
@@ -71,15 +77,13 @@ private:
         std::int64_t looked_ms = 0;
         int foreign_processes = 0;
     };
-    struct Request {
-        std::vector<std::string> uuids;
-        std::function<void(Readings)> done;
-    };
-
+    void ask(std::function<void()> task);
     void work();
     void await_events();
     void look_at_all();
     WatchedReading look(State& state);
+    [[nodiscard]] std::int64_t memory_of(const std::string& uuid, int ancestor,
+                                         bool is_alone) const;
     void count_energy(State& state, WatchedReading& reading);
     void look_for_others(State& state);
     void announce(const std::string& uuid, const std::string& fault);
@@ -94,7 +98,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     // Guarded by mutex_:
-    std::vector<Request> requests_;
+    std::vector<std::function<void()>> requests_;
     std::set<std::string> used_;
     std::map<std::string, std::string> faults_;  // announced ones, by device
     bool stopping_ = false;

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text/hex.h"
+#include "base/text/uri.h"
 #include "base/version.h"
 #include "worker/agent/environment/command_output.h"
 
@@ -67,11 +68,12 @@ std::optional<std::string> git(const std::string& folder, std::vector<std::strin
 /// An address without the password that some people keep in it.
 std::string without_login(const std::string& url) {
     const std::size_t scheme = url.find("://");
-    const std::size_t at = url.find('@', scheme == std::string::npos ? 0 : scheme);
-    const std::size_t slash =
-        scheme == std::string::npos ? std::string::npos : url.find('/', scheme + 3);
-    if (scheme == std::string::npos || at == std::string::npos || at > slash) return url;
-    return url.substr(0, scheme + 3) + url.substr(at + 1);
+    if (scheme == std::string::npos) return url;
+    const std::size_t begin = scheme + 3;
+    const std::size_t end = std::min(url.find_first_of("/?#", begin), url.size());
+    const Authority authority = split_authority(std::string_view(url).substr(begin, end - begin));
+    if (!authority.has_user) return url;
+    return url.substr(0, begin) + url.substr(begin + authority.user.size() + 1);
 }
 
 bool is_file(const std::string& path) {

@@ -73,7 +73,7 @@ struct Pools::Trial {
     bool finish_done = false;
     bool logs_done = true;
 
-    [[nodiscard]] tuner::AttemptId id() const { return {lease.run_id, lease.attempt}; }
+    [[nodiscard]] tuner::AttemptId id() const { return lease.id(); }
 };
 
 }  // namespace tune::worker

@@ -1,4 +1,8 @@
-// A line is read whole before anything of it counts. Values stay text until they are metrics.
+// The lines that a pool and its agent exchange (docs/pools.md), from and to JSON.
+//
+// A line is read whole before anything of it counts: half an event would end a trial without its
+// values. Values stay text until they are metrics, so that the agent's rules for metric lines apply
+// to pools unchanged.
 
 #include "worker/agent/pools/pool_lines.h"
 

@@ -17,7 +17,6 @@
 
 #include "base/id.h"
 #include "base/log.h"
-#include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
 #include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pool.h"
@@ -167,7 +166,7 @@ Result<void> Pools::prepare(Pool& pool, const tuner::Lease& lease, LaunchSpec& s
                                      .server_url = settings_.server_url,
                                      .finish_request_id = {},
                                      .boot_id = {},
-                                     .started_ms = parts_.loop->wall_ms(),
+                                     .started_ms = parts_.loop->now_ms(),
                                      .oom_kills = 0,
                                      .cores = pool.assignment.cores,
                                      .gpus = pool.assignment.gpus}));

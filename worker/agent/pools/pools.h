@@ -1,7 +1,7 @@
 #pragma once
 // Trials that run beside others in one process, a pool (docs/pools.md): the processes, and the life
-// of each of their trials from its lease to its acknowledged end. Part of class Attempts, and like
-// it all on the agent's loop.
+// of each of their trials from its lease to its acknowledged end. All on the agent's loop. Class
+// Attempts owns them; what they need of it, they get as PoolHooks.
 //
 // A pool has a supervisor like any trial, and lives no longer than its agent: its trials come from
 // the agent line by line. Of a pool whose agent was killed the next agent reads what it had said to
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/agent/attempts/attempts.h"
+#include "worker/agent/attempts/attempt_parts.h"
 #include "worker/agent/pools/pool_lines.h"
 
 namespace tune::worker {

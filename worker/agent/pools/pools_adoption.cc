@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "worker/agent/attempts/attempt.h"
 #include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pool.h"
 
@@ -50,7 +49,7 @@ void Pools::adopt_all() {
         if (!is_known) std::filesystem::remove_all(folder, ignored);
     }
     if (has_leftovers())
-        log_info("pools of an earlier agent are ending; what they have said is reported");
+        log_info("pools of an earlier agent are ending; their reports are passed on");
 }
 
 void Pools::adopt(const std::filesystem::path& folder) {

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "worker/agent/attempts/attempt.h"
+#include "base/text/counted.h"
 #include "worker/agent/attempts/exit_class.h"
 #include "worker/agent/pools/pool.h"
 
@@ -160,7 +160,7 @@ void Pools::settle(Pool& pool) {
     const std::vector<std::uint64_t> left(pool.trials.begin(), pool.trials.end());
     if (!left.empty() && pool.intent.intent == Intent::kNone)
         log_warning("a pool of study '" + pool.first.study + "' ended with " +
-                    std::to_string(left.size()) + " trials in it");
+                    counted(static_cast<std::int64_t>(left.size()), "trial") + " in it");
     const std::string words = tail_of(pool.files.path(kStderrFile));
     const bool is_anyone_suspect = !pool.has_begun_any;
     for (const std::uint64_t serial : left) {
@@ -272,12 +272,9 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
         return forget_if_done(serial);
     }
     if (trial.has_log) {
-        const bool may_run_again = request.outcome != tuner::Outcome::kDone &&
-                                   request.outcome != tuner::Outcome::kPruned &&
-                                   request.outcome != tuner::Outcome::kCancelled;
         trial.logs_done = false;
-        parts_.upload->submit(
-            {serial, trial.files, trial.id(), trial.lease.experiment_id, "", true, may_run_again});
+        parts_.upload->submit({serial, trial.files, trial.id(), trial.lease.experiment_id, "", true,
+                               may_run_again(request.outcome)});
     }
     hooks_.report(serial, std::move(request), true);
 }
@@ -288,9 +285,7 @@ void Pools::on_finished(std::uint64_t serial) {
     trial->finish_done = true;
     const std::uint64_t pool_serial = trial->pool;
     Pool* const pool = find_pool(pool_serial);
-    if (pool != nullptr)
-        pool->journal.note_settled(trial->lease.run_id + "/" +
-                                   std::to_string(trial->lease.attempt));
+    if (pool != nullptr) pool->journal.note_settled(key_of(trial->id()));
     forget_if_done(serial);
     if (pool == nullptr)
         remove_if_reported(pool_serial, AttemptFiles(settings_.state_dir / kPoolsFolder /
@@ -328,7 +323,7 @@ void Pools::forget_if_done(std::uint64_t serial) {
         trial->files.remove();
         parts_.upload->forget(serial);
     }
-    by_id_.erase(trial->lease.run_id + "/" + std::to_string(trial->lease.attempt));
+    by_id_.erase(key_of(trial->id()));
     trials_.erase(serial);
 }
 

@@ -4,28 +4,21 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "base/system/unique_fd.h"
+#include "base/text/uri.h"
 
 namespace tune::worker {
 namespace {
 
 /// "https://host:port/..." -> {"host", "port"}; brackets of an IPv6 address are taken off.
 std::pair<std::string, std::string> host_and_port(const std::string& url) {
-    const std::size_t scheme = url.find("://");
-    const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
-    std::string authority = url.substr(begin, url.find('/', begin) - begin);
-    if (const std::size_t at = authority.rfind('@'); at != std::string::npos)
-        authority.erase(0, at + 1);
-    std::string port = url.starts_with("https:") ? "443" : "80";
-    const std::size_t colon = authority.rfind(':');
-    if (colon != std::string::npos && authority.find(']', colon) == std::string::npos) {
-        port = authority.substr(colon + 1);
-        authority.resize(colon);
-    }
-    if (authority.starts_with('[') && authority.ends_with(']'))
-        authority = authority.substr(1, authority.size() - 2);
-    return {authority, port};
+    const UriParts uri = split_uri(url.find("://") == std::string::npos ? "http://" + url : url);
+    const Authority authority = split_authority(uri.authority);
+    const std::string_view usual = uri.scheme == "https" ? "443" : "80";
+    return {std::string(authority.host), std::string(authority.has_port ? authority.port : usual)};
 }
 
 }  // namespace

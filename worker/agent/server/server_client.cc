@@ -140,8 +140,9 @@ void ServerClient::take_slot() {
     --free_slots_;
 }
 
-void ServerClient::set_gpus(std::vector<std::string> gpus, int fewer_slots) {
+void ServerClient::set_gpus(std::vector<std::string> gpus, int fewer_slots, std::string excluded) {
     const std::lock_guard lock(mutex_);
+    registration_.excluded.push_back(std::move(excluded));
     registration_.gpus = std::move(gpus);
     std::erase_if(registration_.devices, [this](const tuner::GpuFacts& device) {
         const std::vector<std::string>& left = registration_.gpus;
@@ -367,7 +368,7 @@ void ServerClient::poll_once() {
 /// From here on the agent answers for what was leased.
 void ServerClient::take_leases(const tuner::PollRequest& request, tuner::PollReply& reply) {
     std::vector<tuner::AttemptId> ids;
-    for (const tuner::Lease& lease : reply.leases) ids.push_back({lease.run_id, lease.attempt});
+    for (const tuner::Lease& lease : reply.leases) ids.push_back(lease.id());
     const bool has_gang =
         std::any_of(reply.leases.begin(), reply.leases.end(),
                     [](const tuner::Lease& lease) { return lease.gang.has_value(); });

@@ -62,8 +62,8 @@ public:
     void set_pool_room(int attempts);
     /// Takes a slot for an adopted attempt.
     void take_slot();
-    /// Registers anew with these GPUs and so many slots fewer.
-    void set_gpus(std::vector<std::string> gpus, int fewer_slots);
+    /// Registers anew with these GPUs, so many slots fewer and one more word on why.
+    void set_gpus(std::vector<std::string> gpus, int fewer_slots, std::string excluded);
     /// Asks for no more leases; one that is on its way is declined.
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.

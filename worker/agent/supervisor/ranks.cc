@@ -228,7 +228,10 @@ int open_output(int directory, const char* name) {
     char spare[64];
     if (snprintf(spare, sizeof spare, "%s%s", name, kSpareSuffix) < static_cast<int>(sizeof spare))
         renameat(directory, spare, directory, name);  // mostly there is none
-    return openat(directory, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    // Not for appending, which splice refuses; nobody else writes to it.
+    const int file = openat(directory, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file >= 0) lseek(file, 0, SEEK_END);
+    return file;
 }
 
 RankReport* new_rank_report() {

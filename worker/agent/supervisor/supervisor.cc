@@ -29,6 +29,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "worker/agent/supervisor/outputs.h"
 #include "worker/agent/supervisor/ownership.h"
 #include "worker/agent/supervisor/ranks.h"
 
@@ -51,16 +52,6 @@ struct Settings {
     const char* working_dir;
     const char* cgroup;
     char** command;
-};
-
-/// One output of the trial: a pipe to read and the file it goes to.
-struct Output {
-    const char* file_name;
-    int pipe = -1;
-    int file = -1;
-    std::int64_t bytes = 0;    // written to the file
-    std::int64_t lost = 0;     // could not be written (full disk)
-    std::int64_t punched = 0;  // end of the hole
 };
 
 enum class Phase { kRunning, kEnding, kKilling };
@@ -191,56 +182,9 @@ void start_trial(Supervisor& self) {
         self.timeout_at_ms = self.started_ms + self.settings.timeout_ms;
 }
 
-/// Gives the middle of a large file back to the file system. False: it cannot do that.
-bool keep_bounded(Output& output) {
-    const std::int64_t begin = output.punched > 0 ? output.punched : kLogHeadBytes;
-    const std::int64_t end = output.bytes - kLogTailBytes;
-    if (end - begin < kLogPunchBytes) return true;
-    if (fallocate(output.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin) != 0)
-        return false;
-    output.punched = end;
-    return true;
-}
-
-/// Output that cannot be stored is dropped and counted: a full disk must not block the trial.
-void store(Supervisor& self, Output& output, const char* data, std::size_t count) {
-    if (output.file < 0) output.file = open_output(self.directory, output.file_name);
-    while (count > 0) {
-        const ssize_t written = output.file < 0 ? -1 : write(output.file, data, count);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) {
-            output.lost += static_cast<std::int64_t>(count);
-            return;
-        }
-        output.bytes += written;
-        data += written;
-        count -= static_cast<std::size_t>(written);
-    }
-    if (!keep_bounded(output)) {
-        close(output.file);
-        output.file = open("/dev/full", O_WRONLY | O_CLOEXEC);
-    }
-}
-
-/// Reads what is there. With `to_end` until the pipe is empty, else one buffer, so that signals and
-/// the other output get their turn.
+/// Moves what the trial has written to its file; see move_output.
 void pump(Supervisor& self, Output& output, bool to_end) {
-    static char buffer[64 << 10];
-    bool stored = false;
-    while (output.pipe >= 0) {
-        const ssize_t count = read(output.pipe, buffer, sizeof buffer);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0 && errno == EAGAIN) break;
-        if (count <= 0) {
-            close(output.pipe);
-            output.pipe = -1;
-            break;
-        }
-        store(self, output, buffer, static_cast<std::size_t>(count));
-        stored = true;
-        if (!to_end) break;
-    }
-    if (!stored || self.wake < 0) return;
+    if (!move_output(self.directory, output, to_end) || self.wake < 0) return;
     if (write(self.wake, &self.settings.serial, kWakeRecordBytes) < 0) return;  // full: see header
 }
 
@@ -404,7 +348,8 @@ std::int64_t usage_ms(const rusage& usage) {
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-bool write_exit_record(Supervisor& self) {
+/// The record's text; its length.
+int describe_end(Supervisor& self, char* text, std::size_t capacity) {
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
     const RankReport report = self.report == nullptr ? RankReport() : *self.report;
@@ -412,13 +357,13 @@ bool write_exit_record(Supervisor& self) {
         self.failed_step = static_cast<StartStep>(report.failed_step);
         self.failed_errno = report.failed_errno;
     }
-    for (int i = 2; i < self.output_count; ++i) self.outputs[1].lost += self.outputs[i].lost;
+    std::int64_t lost = 0;  // of all but the first one
+    for (int i = 1; i < self.output_count; ++i) lost += self.outputs[i].lost;
     const bool started = self.failed_step == StartStep::kNone;
     const bool exited = started && WIFEXITED(self.status);
     const bool signalled = started && WIFSIGNALED(self.status);
-    char text[1024];
-    const int length = snprintf(
-        text, sizeof text,
+    return snprintf(
+        text, capacity,
         "{\"exit_code\":%d,\"signal\":%d,\"failed_step\":%d,\"failed_errno\":%d,\"stopped\":%s,"
         "\"timed_out\":%s,\"killed\":%s,\"swept\":%s,\"max_rss_kb\":%ld,\"cpu_ms\":%lld,"
         "\"wall_ms\":%lld,\"end_ms\":%lld,\"stdout_lost\":%lld,\"stderr_lost\":%lld,"
@@ -429,17 +374,26 @@ bool write_exit_record(Supervisor& self) {
         self.swept ? "true" : "false", usage.ru_maxrss, static_cast<long long>(usage_ms(usage)),
         static_cast<long long>(self.ended_ms - self.started_ms),
         static_cast<long long>(clock_ms(CLOCK_REALTIME)),
-        static_cast<long long>(self.outputs[0].lost), static_cast<long long>(self.outputs[1].lost),
+        static_cast<long long>(self.outputs[0].lost), static_cast<long long>(lost),
         report.failed_rank,
         static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb),
         static_cast<long long>(self.memory_peak), static_cast<long long>(self.oom_kills));
+}
+
+bool write_exit_record(Supervisor& self) {
+    char text[1024];
+    int length = describe_end(self, text, sizeof text);
     const int file = openat(self.directory, kExitTemporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0) return false;
+    bool is_written = pwrite(file, text, static_cast<std::size_t>(length), 0) == length;
+    if (!is_written && make_room(self.outputs, self.output_count)) {  // the disk is full
+        length = describe_end(self, text, sizeof text);
+        is_written = pwrite(file, text, static_cast<std::size_t>(length), 0) == length;
+    }
     // Cut afterwards, as the agent's files are (attempt_files.cc).
-    const bool written = write(file, text, static_cast<std::size_t>(length)) == length &&
-                         ftruncate(file, length) == 0;
+    is_written = is_written && ftruncate(file, length) == 0;
     close(file);
-    return written && renameat(self.directory, kExitTemporary, self.directory, kExitFile) == 0;
+    return is_written && renameat(self.directory, kExitTemporary, self.directory, kExitFile) == 0;
 }
 
 bool has_cgroup(const Supervisor& self) {

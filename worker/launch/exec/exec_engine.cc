@@ -171,7 +171,8 @@ private:
             .program_word = shell_quoted(program),
             .state_word = shell_quoted(state),
             .name_word = "\"${TUNE_AGENT_NAME:-$(hostname)-$$}\"",
-            .token_file_word = token.empty() ? "" : shell_quoted(token)};
+            .token_file_word = token.empty() ? "" : shell_quoted(token),
+            .shares_gpus = true};
         std::error_code error;
         fs::create_directories(state, error);
         script_path_ = state + "/" + launch_.group + ".sh";

@@ -21,8 +21,8 @@
 namespace tune::launch {
 namespace {
 
-/// The oldest minor version of 1.x: Jobs with suspend and completion indexes.
-constexpr int kOldestMinor = 24;
+/// The oldest minor version of 1.x: Jobs with suspend, completion indexes and podFailurePolicy.
+constexpr int kOldestMinor = 26;
 
 constexpr const char* kJobs = "/apis/batch/v1/namespaces/";
 constexpr const char* kJobSets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/";
@@ -138,32 +138,22 @@ public:
         return {};
     }
 
+    /// Credentials of clouds last minutes, a study days: what is refused is read anew and tried
+    /// once more. Everything else that is asked of the cluster follows a list.
     Result<std::vector<AgentJob>> list() override {
-        TUNE_TRY_VOID(connect());
-        if (!pods_) {
-            TUNE_TRY(watch, PodWatch::start(access_, selector_of(launch_.group)));
-            pods_ = std::move(watch);
-        }
-        std::vector<AgentJob> jobs;
-        const bool wants_sets = is_gang() || launch_.group.empty();
-        for (const char* api : {kJobs, kJobSets}) {
-            const bool is_set = api == kJobSets;
-            if (is_set ? !wants_sets : is_gang()) continue;
-            Result<Json> answer =
-                client_->get(path_of(api, is_set ? "/jobsets" : "/jobs") +
-                             "?labelSelector=" + percent_encode(selector_of(launch_.group), false));
-            if (!answer && is_set && !is_gang()) continue;  // a cluster without JobSet
-            if (!answer) return explain_kube_error(answer.error());
-            // After the objects: what is deleted by now has no pods either.
-            TUNE_TRY(pods, pods_->pods());
-            for (const Json& object : kube_part(*answer, "items"))
-                if (kube_part(kube_part(object, "metadata"), "ownerReferences").is_null())
-                    jobs.push_back(job_of(object, pods, is_set));
-        }
-        return jobs;
+        Result<std::vector<AgentJob>> jobs = list_now();
+        if (jobs || jobs.error().code != Code::kUnauthenticated) return jobs;
+        pods_.reset();
+        client_.reset();
+        return list_now();
     }
 
     Result<void> stop(std::span<const AgentJob> jobs, StopKind kind) override {
+        if (kind == StopKind::kDrain)
+            return Error{Code::kInvalidParameterValue,
+                         "a cluster cannot ask its pods to take no more trials: `tune pause` the "
+                         "study instead, or leave --drain out: what runs then continues from its "
+                         "checkpoint elsewhere"};
         TUNE_TRY_VOID(connect());
         for (const AgentJob& job : jobs) {
             const bool is_set = job.id.starts_with("jobset/");
@@ -204,6 +194,31 @@ public:
     }
 
 private:
+    Result<std::vector<AgentJob>> list_now() {
+        TUNE_TRY_VOID(connect());
+        if (!pods_) {
+            TUNE_TRY(watch, PodWatch::start(access_, selector_of(launch_.group)));
+            pods_ = std::move(watch);
+        }
+        std::vector<AgentJob> jobs;
+        const bool wants_sets = is_gang() || launch_.group.empty();
+        for (const char* api : {kJobs, kJobSets}) {
+            const bool is_set = api == kJobSets;
+            if (is_set ? !wants_sets : is_gang()) continue;
+            Result<Json> answer =
+                client_->get(path_of(api, is_set ? "/jobsets" : "/jobs") +
+                             "?labelSelector=" + percent_encode(selector_of(launch_.group), false));
+            if (!answer && is_set && !is_gang()) continue;  // a cluster without JobSet
+            if (!answer) return explain_kube_error(answer.error());
+            // After the objects: what is deleted by now has no pods either.
+            TUNE_TRY(pods, pods_->pods());
+            for (const Json& object : kube_part(*answer, "items"))
+                if (kube_part(kube_part(object, "metadata"), "ownerReferences").is_null())
+                    jobs.push_back(job_of(object, pods, is_set));
+        }
+        return jobs;
+    }
+
     [[nodiscard]] bool is_gang() const { return launch_.agents.nodes > 1; }
     [[nodiscard]] std::string path_of(const char* api, const char* kind) const {
         return api + percent_encode(access_.name_space, false) + kind;
@@ -261,9 +276,11 @@ private:
                      "install it, or leave 'nodes' at 1"};
     }
 
-    /// The API's own opinion: rights, quota, admission, the namespace. Nothing is made.
+    /// The API's own opinion: rights, quota, admission, the namespace, and fields that it does not
+    /// know, which it only warns of by itself. Nothing is made.
     Result<void> check_request() {
-        const Result<Json> made = client_->post(units() + "?dryRun=All", manifest(unit_name()));
+        const Result<Json> made =
+            client_->post(units() + "?dryRun=All&fieldValidation=Strict", manifest(unit_name()));
         if (made) return {};
         Error error = explain_kube_error(made.error());
         error.message = "the cluster refuses these agents: " + error.message;

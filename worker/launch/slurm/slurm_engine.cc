@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 
 #include "base/system/file.h"
 #include "base/text/counted.h"
@@ -19,6 +20,7 @@
 #include "worker/launch/engine.h"
 #include "worker/launch/option_rows.h"
 #include "worker/launch/program.h"
+#include "worker/launch/slurm/slurm_steps.h"
 #include "worker/launch/slurm/slurm_text.h"
 
 namespace tune::launch {
@@ -81,11 +83,16 @@ public:
     }
 
     Result<void> prepare() override {
+        // Each question takes Slurm a tenth of a second; they do not depend on one another.
+        auto later_nodes = std::async(std::launch::async, [this] { return find_nodes(); });
+        auto later_config = std::async(std::launch::async, [] {
+            return output_of({.arguments = {"scontrol", "show", "config"}});
+        });
         TUNE_TRY_VOID(check_version());
-        TUNE_TRY(nodes, find_nodes());
+        TUNE_TRY(nodes, later_nodes.get());
         TUNE_TRY_VOID(check_reach(nodes));
         TUNE_TRY_VOID(check_room(nodes));
-        TUNE_TRY(config, output_of({.arguments = {"scontrol", "show", "config"}}));
+        TUNE_TRY(config, later_config.get());
         array_max_ = config_number(config, "MaxArraySize").value_or(array_max_);
         TUNE_TRY_VOID(write_files());
         if (!allocation_.empty()) return {};
@@ -109,7 +116,10 @@ public:
     }
 
     Result<std::vector<AgentJob>> list() override {
-        if (!allocation_.empty()) return list_steps();
+        if (!allocation_.empty()) {
+            TUNE_TRY(own, steps());
+            return own.list(launch_);
+        }
         std::vector<std::string> words = {
             "squeue", "-h", "-r", "-t", "all", "-u", std::to_string(geteuid())};
         words.insert(words.end(), {"-o", kSqueueFormat});
@@ -119,6 +129,10 @@ public:
     }
 
     Result<void> stop(std::span<const AgentJob> jobs, StopKind kind) override {
+        if (!allocation_.empty()) {
+            TUNE_TRY(own, steps());
+            return own.stop(jobs, kind);
+        }
         for (std::size_t begin = 0; begin < jobs.size(); begin += kIdsAtOnce) {
             const auto some = jobs.subspan(begin, std::min(kIdsAtOnce, jobs.size() - begin));
             TUNE_TRY_VOID(stop_some(some, kind));
@@ -127,13 +141,20 @@ public:
     }
 
     std::string last_output(const AgentJob& job) override {
-        const Result<std::string> text = read_file(log_path(job.id), kLogBytesMax);
+        std::string path = log_path(job.id);
+        if (!allocation_.empty()) {
+            const auto own = steps();
+            if (own) path = own->log_path(job);
+        }
+        const Result<std::string> text = read_file(path, kLogBytesMax);
         return text ? last_lines(*text, kSlurmLogLines) : std::string();
     }
 
     void clear() override {
         std::error_code ignored;
         if (!token_path_.empty()) slurm_fs::remove(token_path_, ignored);
+        if (allocation_.empty()) return;
+        if (const auto own = steps()) own->clear(launch_.group);
     }
 
 private:
@@ -286,34 +307,18 @@ private:
         return words;
     }
 
-    Result<void> start_steps(int count) {
-        for (int i = 0; i < count; ++i) {
-            std::vector<std::string> words = {"srun",           "--jobid=" + allocation_,
-                                              "--exact",        "--kill-on-bad-exit=0",
-                                              "--immediate=10", "--job-name=" + launch_.group};
-            add_resources(words);
-            words.insert(words.end(), {"--ntasks=" + std::to_string(launch_.agents.nodes), "sh",
-                                       "-c", script_of_agent()});
-            TUNE_TRY_VOID(start_program({.arguments = words}, log_path(allocation_)));
-        }
-        return {};
+    [[nodiscard]] Result<SlurmSteps> steps() const {
+        TUNE_TRY(state, local_state_folder(launch_.agents));
+        return SlurmSteps(allocation_, state + "/steps-" + allocation_);
     }
 
-    Result<std::vector<AgentJob>> list_steps() {
-        TUNE_TRY(text, output_of({.arguments = {"squeue", "-h", "-s", "-j", allocation_, "-o",
-                                                "%i|RUNNING|None|%N|%P|" +
-                                                    std::to_string(launch_.agents.nodes) + "|%j|" +
-                                                    comment_of(launch_)}}));
-        TUNE_TRY(steps, parse_squeue(text));
-        // Steps have no comment of their own; their name is the group.
-        TUNE_TRY(
-            names,
-            output_of({.arguments = {"squeue", "-h", "-s", "-j", allocation_, "-o", "%i|%j"}}));
-        std::erase_if(steps, [&](const AgentJob& step) {
-            return ("\n" + names).find("\n" + step.id + "|" + launch_.group + "\n") ==
-                   std::string::npos;
-        });
-        return steps;
+    Result<void> start_steps(int count) {
+        TUNE_TRY(own, steps());
+        std::vector<std::string> words = {"--exact", "--kill-on-bad-exit=0"};
+        add_resources(words);
+        words.push_back("--ntasks=" + std::to_string(launch_.agents.nodes));
+        for (int i = 0; i < count; ++i) TUNE_TRY_VOID(own.start(launch_, words, script_of_agent()));
+        return {};
     }
 
     Result<void> stop_some(std::span<const AgentJob> jobs, StopKind kind) const {
@@ -328,10 +333,6 @@ private:
         constexpr std::array<const char*, 3> kSignals = {"--signal=INT", "--signal=TERM",
                                                          "--signal=KILL"};
         const std::string signal = kSignals[static_cast<std::size_t>(kind)];
-        if (!allocation_.empty()) {
-            TUNE_TRY_VOID(cancel({signal}));
-            return {};
-        }
         if (kind == StopKind::kDrain) {
             TUNE_TRY_VOID(cancel({"--state=PENDING"}));
             TUNE_TRY_VOID(cancel({signal, "--full"}));

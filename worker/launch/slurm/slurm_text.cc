@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include "base/text/text.h"
@@ -141,10 +142,11 @@ int gpus_of_gres(std::string_view gres, std::string_view type) {
 
 std::vector<SlurmNode> parse_sinfo(const std::string& text) {
     std::vector<SlurmNode> nodes;
+    std::set<std::string> seen;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-        const std::vector<std::string> cells = split_cells(line, 4);
-        if (cells.size() != 4) continue;
+        const std::vector<std::string> cells = split_cells(line, 5);
+        if (cells.size() != 5 || !seen.insert(cells[4]).second) continue;
         nodes.push_back({.host = cells[0],
                          .cpus = leading_int(cells[1]),
                          .state = cells[2],

@@ -14,8 +14,8 @@ namespace tune::launch {
 /// What `squeue -o` is asked for: one job of an array a line. The comment is last, as it may hold
 /// anything.
 inline constexpr const char* kSqueueFormat = "%i|%T|%r|%N|%P|%D|%j|%k";
-/// What `sinfo -N -o` is asked for: one node a line.
-inline constexpr const char* kSinfoFormat = "%n|%c|%T|%G";
+/// What `sinfo -N -o` is asked for: one node a line, and once for each partition that it is in.
+inline constexpr const char* kSinfoFormat = "%n|%c|%T|%G|%N";
 
 /// Errors: kDataLoss with the line that is no job.
 [[nodiscard]] Result<std::vector<AgentJob>> parse_squeue(const std::string& text);
@@ -24,13 +24,14 @@ inline constexpr const char* kSinfoFormat = "%n|%c|%T|%G";
 [[nodiscard]] std::string pending_text(const std::string& reason, const std::string& partition);
 
 struct SlurmNode {
-    std::string host = {};
+    std::string host = {};  ///< several nodes of a test cluster share one
     int cpus = 0;
     std::string state = {};  ///< "idle", "down*", ...
     int gpus = 0;
 
     [[nodiscard]] bool is_usable() const;
 };
+/// Each node once.
 [[nodiscard]] std::vector<SlurmNode> parse_sinfo(const std::string& text);
 
 /// GPUs in a list of generic resources: "gpu:a100:4(S:0-1),mps:100" has 4; of one type, if given.

@@ -26,6 +26,7 @@
 #include "base/text/counted.h"
 #include "base/text/hex.h"
 #include "base/text/text.h"
+#include "base/text/uri.h"
 #include "worker/launch/agent_script.h"
 #include "worker/launch/engine.h"
 #include "worker/launch/option_rows.h"
@@ -92,7 +93,8 @@ alive() {
 constexpr const char* kStart = R"sh(mkdir -p "$d" || exit 1
 alive "$d" && exit 0
 printf '%s\n' "$study" > "${d%/*}/study"
-{ printf "d='%s'\n" "$d"; cat; } > "$d/agent.sh"
+address=$(printf '%s\n' "$SSH_CONNECTION" | cut -d' ' -f3)
+{ printf "d='%s'\naddress='%s'\n" "$d" "$address"; cat; } > "$d/agent.sh"
 printf 'sh "%s/agent.sh" >> "%s/log" 2>&1\necho $? > "%s/exit"\n' "$d" "$d" "$d" > "$d/keep.sh"
 rm -f "$d/pid" "$d/exit" "$d/up"
 mkfifo "$d/up" || exit 1
@@ -131,12 +133,9 @@ done
 
 /// "127.0.0.1:5000" and what follows it in "http://127.0.0.1:5000/prefix".
 std::pair<std::string, std::string> parts_of_url(const std::string& url) {
-    const std::size_t begin = url.find("://") + 3;
-    const std::size_t end = std::min(url.find('/', begin), url.size());
-    std::string host = url.substr(begin, end - begin);
-    if (host.rfind(':') == std::string::npos || host.back() == ']')
-        host += url.starts_with("https") ? ":443" : ":80";
-    return {host, url.substr(end)};
+    const UriParts uri = split_uri(url);
+    const bool has_port = split_authority(uri.authority).has_port;
+    return {uri.authority + (has_port ? "" : uri.scheme == "https" ? ":443" : ":80"), uri.path};
 }
 
 /// A folder as a word of a script that runs there: "~/" is the home there.
@@ -375,7 +374,10 @@ private:
                       .program_word = program_word_,
                       .state_word = state_word_,
                       .name_word = shell_quoted(launch_.group) + "/" + shell_quoted(name),
-                      .token_file_word = launch_.token.empty() ? "" : group_word() + "/token"});
+                      .token_file_word = launch_.token.empty() ? "" : group_word() + "/token",
+                      // The tunnel's end on loopback says nothing of how hosts reach each other.
+                      .address_word = uses_tunnel_ ? "\"$address\"" : "",
+                      .shares_gpus = true});
         const std::string agent = std::string(kFunctions) + kAgentHead + script;
         constexpr std::array<const char*, 3> kServices = {"auto", "systemd", "setsid"};
         const std::string variables =

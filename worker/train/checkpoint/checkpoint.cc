@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -41,6 +42,37 @@ std::string digest_of(const std::vector<TensorBytes>& tensors) {
     for (const TensorBytes* each : sorted)
         digests += each->name + " " + std::to_string(loader::xxh3_64(each->data)) + "\n";
     return std::to_string(loader::xxh3_64(std::as_bytes(std::span(digests))));
+}
+
+/// Tensors in memory of their own, while training changes those that they were.
+class Copies {
+public:
+    explicit Copies(std::vector<TensorBytes> tensors) : tensors_(std::move(tensors)) {
+        std::size_t size = 0;
+        for (const TensorBytes& each : tensors_) size += each.data.size();
+        bytes_ = std::make_unique_for_overwrite<std::byte[]>(size);
+        std::byte* place = bytes_.get();
+        for (TensorBytes& each : tensors_) {
+            std::copy(each.data.begin(), each.data.end(), place);
+            each.data = {place, each.data.size()};
+            place += each.data.size();
+        }
+    }
+    [[nodiscard]] const std::vector<TensorBytes>& tensors() const { return tensors_; }
+
+private:
+    std::unique_ptr<std::byte[]> bytes_;
+    std::vector<TensorBytes> tensors_;
+};
+
+/// Digest and layout are another thread's work; what they are made of is copied now.
+FileBytes deferred(std::vector<TensorBytes> tensors, std::map<std::string, std::string> metadata) {
+    const auto copies = std::make_shared<const Copies>(std::move(tensors));
+    return FileBytes(std::function<std::string()>([copies, metadata = std::move(metadata)] {
+        std::map<std::string, std::string> whole = metadata;
+        whole["tune.xxh3_64"] = digest_of(copies->tensors());
+        return write_safetensors(copies->tensors(), whole);
+    }));
 }
 
 /// Errors: kDataLoss.
@@ -88,7 +120,7 @@ std::string usable_checkpoint(const CheckpointDirectory& directory, bool talks) 
     const Result<void> whole = check_whole(last);
     if (whole || !std::filesystem::exists(previous, ignored) || !check_whole(previous)) return last;
     if (talks)
-        std::fprintf(stderr, "warning: %s; goes on from the checkpoint before it, %s\n",
+        std::fprintf(stderr, "warning: %s; resuming from the checkpoint before it, %s\n",
                      whole.error().text().c_str(), previous.c_str());
     return previous;
 }
@@ -115,20 +147,15 @@ Result<Record> read_parent(const TrainConfig& config, const Safetensors& file) {
     return Record{std::move(progress), std::move(parent.inputs)};
 }
 
-std::string last_checkpoint(const TrainConfig& config, const Record& record,
-                            const Learner& learner) {
-    std::vector<TensorBytes> tensors = learner.state();
-    const std::string digest = digest_of(tensors);
-    return write_safetensors(std::move(tensors),
-                             {{"format", "pt"},
-                              {"tune.version", kVersion},
-                              {"tune.xxh3_64", digest},
-                              {"tune.config", to_text(result_deciding(config))},
-                              {"tune.inputs", to_text(record.inputs.to_json())},
-                              {"tune.state", to_text(record.progress.to_json())}});
+FileBytes last_checkpoint(const TrainConfig& config, const Record& record, const Learner& learner) {
+    return deferred(learner.state(), {{"format", "pt"},
+                                      {"tune.version", kVersion},
+                                      {"tune.config", to_text(result_deciding(config))},
+                                      {"tune.inputs", to_text(record.inputs.to_json())},
+                                      {"tune.state", to_text(record.progress.to_json())}});
 }
 
-std::string best_checkpoint(const Record& record, const Learner& learner) {
+FileBytes best_checkpoint(const Record& record, const Learner& learner) {
     Json metrics = Json::object();
     for (const NamedValue& metric : record.progress.last_metrics)
         metrics[metric.name] = json_number(metric.value);
@@ -140,10 +167,8 @@ std::string best_checkpoint(const Record& record, const Learner& learner) {
         {"tune.metrics", to_text(metrics)}};
     if (!learner.python_definitions().empty())
         metadata["tune.python.definitions"] = learner.python_definitions();
-    std::vector<TensorBytes> weights = learner.weights();
     metadata["tune.epoch"] = std::to_string(record.progress.epoch);
-    metadata["tune.xxh3_64"] = digest_of(weights);
-    return write_safetensors(std::move(weights), metadata);
+    return deferred(learner.weights(), std::move(metadata));
 }
 
 std::optional<KeptWeights> best_weights(const CheckpointDirectory& directory,
@@ -187,7 +212,7 @@ Result<void> leave_model(const TrainConfig& config, const CheckpointDirectory& d
                          const std::optional<KeptWeights>& best) {
     if (config.restore == Restore::kNothing) return {};
     if (config.restore == Restore::kLast || !best)
-        return write_file_atomic(directory.model(), best_checkpoint(record, learner));
+        return write_file_atomic(directory.model(), best_checkpoint(record, learner).bytes());
     TUNE_TRY(bytes, read_file(best->path, kFileBytesMax));
     return write_file_atomic(directory.model(), bytes);
 }

@@ -51,12 +51,13 @@ struct Record {
 /// batch size, dropout, seed, ...) may differ. Errors as read_record.
 [[nodiscard]] Result<Record> read_parent(const TrainConfig& config, const Safetensors& file);
 
-/// The bytes of last.safetensors. Cost: one copy of all tensors.
-[[nodiscard]] std::string last_checkpoint(const TrainConfig& config, const Record& record,
-                                          const Learner& learner);
+/// last.safetensors as of now. Cost: one copy of all tensors; digest and bytes are made by whoever
+/// asks for them.
+[[nodiscard]] FileBytes last_checkpoint(const TrainConfig& config, const Record& record,
+                                        const Learner& learner);
 
-/// The bytes of best.safetensors.
-[[nodiscard]] std::string best_checkpoint(const Record& record, const Learner& learner);
+/// The same of best.safetensors.
+[[nodiscard]] FileBytes best_checkpoint(const Record& record, const Learner& learner);
 
 /// Weights of one epoch that are kept in a file.
 struct KeptWeights {

@@ -7,12 +7,24 @@
 namespace tune::train {
 namespace {
 
+class OwnSum final : public PendingSum {
+public:
+    explicit OwnSum(std::span<const double> values) : values_(values.begin(), values.end()) {}
+    Result<std::vector<double>> wait() override { return std::move(values_); }
+
+private:
+    std::vector<double> values_;
+};
+
 class Alone final : public Collective {
 public:
     std::int64_t rank() const override { return 0; }
     std::int64_t size() const override { return 1; }
     Result<std::vector<std::vector<double>>> gather(std::span<const double> values) override {
         return std::vector<std::vector<double>>{{values.begin(), values.end()}};
+    }
+    Result<std::unique_ptr<PendingSum>> start_sum(std::span<const double> values) override {
+        return std::unique_ptr<PendingSum>(std::make_unique<OwnSum>(values));
     }
     Result<void> broadcast(std::string& /*bytes*/, std::int64_t /*from*/) override { return {}; }
     Result<void> barrier() override { return {}; }
@@ -26,10 +38,9 @@ std::unique_ptr<Collective> alone() {
 
 Result<void> Collective::sum(std::span<double> values) {
     if (size() == 1) return {};
-    TUNE_TRY(all, gather(values));
-    std::fill(values.begin(), values.end(), 0.0);
-    for (const std::vector<double>& of_rank : all)
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] += of_rank[i];
+    TUNE_TRY(started, start_sum(values));
+    TUNE_TRY(sums, started->wait());
+    std::copy(sums.begin(), sums.end(), values.begin());
     return {};
 }
 

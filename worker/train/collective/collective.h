@@ -15,6 +15,14 @@
 
 namespace tune::train {
 
+/// A sum over the ranks that is on its way.
+class PendingSum {
+public:
+    virtual ~PendingSum() = default;
+    /// Once. All ranks get the same bits. Errors: as those of Collective.
+    [[nodiscard]] virtual Result<std::vector<double>> wait() = 0;
+};
+
 /// A group of ranks. Every method but rank() and size() is a collective: all ranks call the same
 /// ones in the same order, from one thread each, and wait for each other. Errors of all of them:
 /// kTemporarilyUnavailable when a rank is gone or does not answer within the time-out; the group is
@@ -37,6 +45,9 @@ public:
 
     /// Adds up over the ranks, in their order: all get the same bits.
     [[nodiscard]] Result<void> sum(std::span<double> values);
+    /// The same without waiting: other collectives may follow before the sum is asked for.
+    [[nodiscard]] virtual Result<std::unique_ptr<PendingSum>> start_sum(
+        std::span<const double> values) = 0;
     /// Whether it is true of any rank.
     [[nodiscard]] Result<bool> any(bool own);
     /// The same outcome everywhere: without an error on any rank nothing, else that of the lowest

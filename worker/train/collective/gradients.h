@@ -4,14 +4,31 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "worker/train/collective/collective.h"
+#include "worker/train/models/shared_norm.h"
 #include "worker/train/training.h"
 
 namespace tune::train {
+
+/// Thrown out of a forward or backward pass in which another rank is gone: kTemporarilyUnavailable.
+class RankLost : public std::runtime_error {
+public:
+    explicit RankLost(Error error) : std::runtime_error(error.message), error_(std::move(error)) {}
+    [[nodiscard]] const Error& error() const { return error_; }
+
+private:
+    Error error_;
+};
+
+/// Sums over the ranks of `collective`, which outlives the result. Errors: kInvalidState when
+/// meet() did not make it. Its sum() throws RankLost.
+[[nodiscard]] Result<std::unique_ptr<RankSums>> make_rank_sums(Collective& collective);
 
 /// The backward pass of a model whose copies train on several ranks: gradients are averaged over
 /// them. While the layers near the input still compute theirs, those of the layers near the output

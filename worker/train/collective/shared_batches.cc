@@ -39,8 +39,12 @@ Result<bool> SharedBatches::next(loader::Batch& batch, Share& share) {
 }
 
 Result<void> SharedBatches::load_state(const loader::DatasetState& state) {
-    TUNE_TRY_VOID(dataset_->load_state(state));
-    position_ = state.sample_in_epoch;
+    // After the last step of an epoch the repeats that evened out the ranks of then are counted,
+    // too: with fewer ranks that would lie beyond the epoch.
+    loader::DatasetState within = state;
+    within.sample_in_epoch = std::min(state.sample_in_epoch, dataset_->epoch_size());
+    TUNE_TRY_VOID(dataset_->load_state(within));
+    position_ = within.sample_in_epoch;
     return {};
 }
 

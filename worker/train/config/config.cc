@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
 #include "worker/train/rules/freezing.h"
 
 namespace tune::train {
@@ -78,7 +79,8 @@ Result<void> check_transfer(const TrainConfig& config) {
     if (config.init_from.starts_with("models:"))
         return invalid_parameter(
             "init-from: '" + config.init_from +
-            "' is a model of the registry, and the trainer has no network: fetch it first "
+            "' is a model of the registry, and the trainer has no network: in a trial the agent "
+            "fetches it, for --init-from=NAME in the command; elsewhere fetch it first "
             "(mlflow artifacts download --artifact-uri " +
             config.init_from + "), and give the file or folder");
     if (config.new_head && config.init_from.empty())
@@ -115,9 +117,9 @@ Result<void> check_optimisation(const TrainConfig& config) {
     if (config.lr_scaling == LrScaling::kAdamSde && config.optimizer != OptimizerKind::kAdamW)
         return invalid_parameter("lr-scaling adam_sde is for --optimizer=adamw");
     if (config.accumulate > config.batch_size)
-        return invalid_parameter("accumulate: a batch of " + std::to_string(config.batch_size) +
-                                 " samples cannot be cut into " +
-                                 std::to_string(config.accumulate) + " parts");
+        return invalid_parameter("accumulate: a batch of " + counted(config.batch_size, "sample") +
+                                 " cannot be cut into " + std::to_string(config.accumulate) +
+                                 " parts");
     if (config.find_batch_size != FindBatchSize::kOff && config.base_batch_size == 0)
         return invalid_parameter(
             "find-batch-size changes the batch size: give --base-batch-size, the one that "

@@ -33,9 +33,15 @@ enum class FindBatchSize { kOff, kMemory, kThroughput };
 enum class Stem { kImagenet, kSmall };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+/// Where bytes and tokens become numbers.
+enum class ConvertOn { kAuto, kHost, kDevice };
 enum class DeviceKind { kCpu, kCuda, kAuto };
 /// What matrix products and convolutions are computed in; weights are float32 in each.
-enum class Precision { kFloat32, kBfloat16, kFloat16 };
+enum class Precision { kFloat32, kBfloat16, kFloat16, kTf32 };
+/// Of tf32, a GPU's own format of 19 bits, tensors know nothing.
+[[nodiscard]] constexpr bool has_16_bits(Precision precision) {
+    return precision == Precision::kBfloat16 || precision == Precision::kFloat16;
+}
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -51,6 +57,7 @@ struct TrainConfig {
     std::int64_t vocabulary = 0;  ///< of tokens; 0: counted in the train split
     Normalize normalize = Normalize::kStandard;
     std::int64_t loader_threads = 0;  ///< 0: decode in the training thread
+    ConvertOn convert_on = ConvertOn::kAuto;
 
     // Model
     ModelKind model = ModelKind::kMlp;
@@ -123,10 +130,11 @@ struct TrainConfig {
     LogModel log_model = LogModel::kAuto;
     std::string model_dir = {};         ///< where that model is left; empty: nowhere
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
-    double figures_every = 0.0;         ///< seconds; 0: no metrics of speed and loader
+    double stats_every = 0.0;           ///< seconds; 0: no metrics of speed and loader
     std::string tensorboard = {};       ///< a folder for files of events; empty: none
     std::string profile = {};           ///< steps to trace, "10..20"; empty: none
     std::string profile_dir = {};       ///< where the trace goes; empty: here
+    std::string profile_request = {};   ///< a file that asks for a trace; empty: nobody can
     std::int64_t noise_every = 0;       ///< steps between measurements of the noise; 0: none
     std::string statistics_cache = {};  ///< a folder, or "none"; empty: the user's
     std::int64_t threads = 1;

@@ -1,7 +1,12 @@
-// The table of parameters: name, range, meaning.
+// The table of the trainer's parameters: name, type, range, meaning, and how far a change of it
+// reaches.
+//
+// From a row come the flag, the key of a configuration file, the line of --help and the entry in a
+// checkpoint, so none of them can disagree. `Reach` says what a resumed run may change: how it
+// runs, its result, or the network itself, which no checkpoint of another one fits.
 
-#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/text/number_text.h"
 #include "worker/train/config/config.h"
@@ -23,8 +28,9 @@ Error wrong_value(const std::string& name, std::string_view value, const std::st
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc() && end == text.data() + text.size();
+    const std::optional<Number> found = number_from_text<Number>(text);
+    if (found) out = *found;
+    return found.has_value();
 }
 
 /// Values v with low <= v < high (low < v when `open`).
@@ -177,6 +183,9 @@ void add_data(Builder& b) {
              "standard: each column to mean 0 and deviation 1, measured on the train split");
     b.integer("loader-threads", &TrainConfig::loader_threads, 0, 256, kOnlyHow,
               "threads that decode ahead; 0: the training thread decodes");
+    b.choice("convert-on", &TrainConfig::convert_on, {"auto", "host", "device"}, kOnlyHow,
+             "where images of bytes are standardised and tokens widened, with the same numbers; "
+             "auto: the device where it is no CPU, so that less is copied");
 }
 
 void add_model(Builder& b) {
@@ -345,7 +354,7 @@ void add_running(Builder& b) {
            "(default: TUNE_MODEL_DIR, from where the agent logs it, else none)");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
-    b.real("figures-every", &TrainConfig::figures_every, {0.0, 1e9}, kOnlyHow,
+    b.real("stats-every", &TrainConfig::stats_every, {0.0, 1e9}, kOnlyHow,
            "seconds between lines with samples_per_second and where the loader's time went; 0: "
            "none (default: 10 in a trial, else 0)");
     b.text("tensorboard", &TrainConfig::tensorboard, "DIR", kOnlyHow,
@@ -363,8 +372,9 @@ void add_running(Builder& b) {
            "data; none: nowhere (default: tune/statistics in XDG_CACHE_HOME, else in ~/.cache)");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
-    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16"}, kResult,
-             "of matrix products and convolutions; fp16 with a scale that adapts itself");
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16", "tf32"}, kResult,
+             "of matrix products and convolutions; fp16 with a scale that adapts itself; tf32: "
+             "float32 whose products a GPU may round to 10 bits, on a CPU float32");
     b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
              "auto: a GPU where there is one. No GPU has run this version yet");
     b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,

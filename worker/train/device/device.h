@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -91,6 +92,13 @@ public:
 
 /// The processor.
 [[nodiscard]] std::unique_ptr<Device> cpu_device();
+
+/// What an agent gave this process of the device (TUNE_GPU_MEMORY_BYTES), as a part of its memory
+/// that tensors may take: a context needs some of it, too. Nothing where it gave all of it.
+[[nodiscard]] std::optional<double> given_fraction(std::optional<double> given_bytes,
+                                                   std::int64_t total_bytes);
+/// Limits `device` to that.
+void limit_to_what_is_given(Device& device);
 
 /// kAuto: the GPU number `local_rank` among those that CUDA shows, or the CPU where there is none.
 /// Errors of kCuda: kInvalidParameterValue when there is no such GPU, or this build has no library

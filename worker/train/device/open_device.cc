@@ -3,12 +3,17 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "worker/train/device/library.h"
+#include "worker/train/step/memory_limit.h"
 
 namespace tune::train {
 namespace {
+
+/// What CUDA takes for a process besides its tensors, about.
+constexpr double kContextBytes = 512e6;
 
 /// Beside the program, or in lib/tune beside its folder, as the packages have it.
 std::vector<std::filesystem::path> places() {
@@ -49,6 +54,19 @@ OpenedDevice open_cuda(std::int64_t index) {
 }
 
 }  // namespace
+
+std::optional<double> given_fraction(std::optional<double> given_bytes, std::int64_t total_bytes) {
+    const auto total = static_cast<double>(total_bytes);
+    if (!given_bytes || !(*given_bytes < total)) return std::nullopt;
+    return std::max(*given_bytes - kContextBytes, *given_bytes / 2.0) / total;
+}
+
+void limit_to_what_is_given(Device& device) {
+    if (device.torch_device().is_cpu()) return;
+    const auto fraction =
+        given_fraction(bytes_of_environment("TUNE_GPU_MEMORY_BYTES"), device.memory().total);
+    if (fraction) device.limit_memory(*fraction);
+}
 
 Result<std::unique_ptr<Device>> open_device(DeviceKind kind, std::int64_t local_rank) {
     if (kind == DeviceKind::kCpu) return cpu_device();

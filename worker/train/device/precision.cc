@@ -9,6 +9,8 @@
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/zeros.h>
 
+#include <set>
+
 namespace tune::train {
 namespace {
 
@@ -22,8 +24,8 @@ Autocast::Autocast(at::DeviceType device, Precision precision)
     : device_(device),
       was_enabled_(at::autocast::is_autocast_enabled(device)),
       was_type_(at::autocast::get_autocast_dtype(device)) {
-    at::autocast::set_autocast_enabled(device, precision != Precision::kFloat32);
-    if (precision != Precision::kFloat32)
+    at::autocast::set_autocast_enabled(device, has_16_bits(precision));
+    if (has_16_bits(precision))
         at::autocast::set_autocast_dtype(
             device, precision == Precision::kBfloat16 ? at::kBFloat16 : at::kHalf);
     at::autocast::increment_nesting();
@@ -47,7 +49,12 @@ at::Tensor GradScaler::scaled(const at::Tensor& loss) const {
 void GradScaler::unscale(const std::vector<at::Tensor>& gradients) {
     const at::NoGradGuard no_grad;
     found_infinite_.zero_();
-    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_infinite_,
+    // Autograd hands two leaves one and the same tensor where their gradients are equal (a + b).
+    std::vector<at::Tensor> distinct;
+    std::set<const void*> seen;
+    for (const at::Tensor& gradient : gradients)
+        if (seen.insert(gradient.const_data_ptr()).second) distinct.push_back(gradient);
+    at::_amp_foreach_non_finite_check_and_unscale_(distinct, found_infinite_,
                                                    at::reciprocal(scale_));
 }
 

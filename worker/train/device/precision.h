@@ -34,8 +34,9 @@ public:
     explicit GradScaler(at::Device device, double scale = 65536.0);
 
     [[nodiscard]] at::Tensor scaled(const at::Tensor& loss) const;
-    /// Divides the gradients by the scale. Afterwards found_infinite() is 1 when one of them is not
-    /// finite, else 0; the fused optimizers take it and then leave parameters as they are.
+    /// Divides the gradients by the scale, one that stands there twice once. Afterwards
+    /// found_infinite() is 1 when one of them is not finite, else 0; the fused optimizers take it
+    /// and then leave parameters as they are.
     void unscale(const std::vector<at::Tensor>& gradients);
     [[nodiscard]] const at::Tensor& found_infinite() const { return found_infinite_; }
     /// The next step's scale. After the optimizer's step.

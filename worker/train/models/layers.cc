@@ -1,29 +1,25 @@
-// The arithmetic is LibTorch's; what is ours is names, first values and what dropout draws.
+// Layers of the built-in models. The arithmetic is LibTorch's; what is ours is names, first values
+// and what dropout draws: both are functions of (seed, tensor or layer, step), so a resumed run
+// needs no generator state and another number of ranks draws the same.
 
 #include "worker/train/models/layers.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "worker/train/models/drawn_mask.h"
 #include "worker/train/philox.h"
 
 namespace tune::train {
-namespace {
-
-/// Purposes of random numbers: parameters count from 0, dropout layers from here.
-constexpr std::uint32_t kDropoutPurpose = 1u << 16;
-
-}  // namespace
-
 at::Tensor Linear::operator()(const at::Tensor& x) const {
     return at::linear(x, weight, bias);
 }
@@ -40,12 +36,16 @@ at::Tensor Convolution::operator()(const at::Tensor& x) const {
     return at::conv2d(x, weight, bias, stride, padding);
 }
 
-at::Tensor BatchNorm::operator()(const at::Tensor& x, bool training) const {
-    const bool learns = training && weight.requires_grad();
+at::Tensor BatchNorm::operator()(const at::Tensor& x, const Pass& pass) const {
+    const bool learns = pass.training && weight.requires_grad();
     if (learns) {
         const at::NoGradGuard no_grad;
         batches.add_(1);
     }
+    if (learns && pass.sums != nullptr)
+        return shared_batch_norm(x, {weight, bias, mean, variance},
+                                 pass.rows < 0 ? x.size(0) : std::min(pass.rows, x.size(0)),
+                                 *pass.sums);
     return at::batch_norm(x, weight, bias, mean, variance, learns, /*momentum=*/0.1, /*eps=*/1e-5,
                           /*cudnn_enabled=*/true);
 }
@@ -84,11 +84,11 @@ at::Tensor self_attention(const at::Tensor& qkv, std::int64_t heads, bool causal
 
 at::Tensor dropped(const at::Tensor& x, double drop, const Pass& pass, std::size_t layer) {
     if (!pass.training || drop <= 0.0) return x;
-    if (!x.is_cpu()) return at::dropout(x, drop, /*train=*/true);
+    const std::uint32_t purpose = kDropoutPurpose + static_cast<std::uint32_t>(layer);
+    if (!x.is_cpu()) return at::mul(x, drawn_mask(x.sizes(), x.device(), drop, pass, purpose));
     const at::Tensor mask = at::empty(x.sizes(), at::kFloat);
-    const Stream stream{.seed = pass.seed,
-                        .purpose = kDropoutPurpose + static_cast<std::uint32_t>(layer),
-                        .moment = static_cast<std::uint32_t>(pass.step)};
+    const Stream stream{
+        .seed = pass.seed, .purpose = purpose, .moment = static_cast<std::uint32_t>(pass.step)};
     auto* out = mask.mutable_data_ptr<float>();
     const auto count = static_cast<std::size_t>(mask.numel());
     if (pass.row_stride == 1 && pass.first_row == 0) {

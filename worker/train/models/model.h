@@ -26,6 +26,10 @@ public:
     /// the batch are -1 in views and not read from `x`, so that a trace of it takes any batch.
     [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x, const Pass& pass) const = 0;
 
+    /// Before a training pass, and outside of what is captured: what the model draws from
+    /// LibTorch's own generators follows from (seed, step) from here on.
+    virtual void before_pass(const Pass& /*pass*/, at::Device /*device*/) const {}
+
     /// Leaf tensors that require gradients unless frozen, in the order of the layers.
     [[nodiscard]] const std::vector<NamedTensor>& parameters() const {
         return weights_.parameters();

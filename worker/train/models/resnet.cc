@@ -32,8 +32,8 @@ Layout layout_of(ModelKind kind) {
 struct Unit {
     Convolution convolution;
     BatchNorm norm;
-    at::Tensor operator()(const at::Tensor& x, bool training) const {
-        return norm(convolution(x), training);
+    at::Tensor operator()(const at::Tensor& x, const Pass& pass) const {
+        return norm(convolution(x), pass);
     }
 };
 
@@ -41,13 +41,13 @@ struct ResidualBlock {
     std::vector<Unit> units;
     std::optional<Unit> shortcut;
 
-    at::Tensor operator()(const at::Tensor& x, bool training) const {
+    at::Tensor operator()(const at::Tensor& x, const Pass& pass) const {
         at::Tensor h = x;
         for (std::size_t i = 0; i < units.size(); ++i) {
-            h = units[i](h, training);
+            h = units[i](h, pass);
             if (i + 1 < units.size()) h = at::relu(h);
         }
-        return at::relu(h + (shortcut ? (*shortcut)(x, training) : x));
+        return at::relu(h + (shortcut ? (*shortcut)(x, pass) : x));
     }
 };
 
@@ -82,9 +82,9 @@ public:
     }
 
     at::Tensor forward(const at::Tensor& x, const Pass& pass) const override {
-        at::Tensor h = at::relu(stem_(image_.view(x), pass.training));
+        at::Tensor h = at::relu(stem_(image_.view(x), pass));
         if (!small_stem_) h = at::max_pool2d(h, 3, /*stride=*/2, /*padding=*/1);
-        for (const ResidualBlock& block : blocks_) h = block(h, pass.training);
+        for (const ResidualBlock& block : blocks_) h = block(h, pass);
         h = at::adaptive_avg_pool2d(h, {1, 1}).reshape({-1, features_});
         return head_(dropped(h, dropout_, pass, 0));
     }

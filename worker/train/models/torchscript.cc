@@ -4,6 +4,7 @@
 // what the interrupted one would have drawn.
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -38,7 +39,6 @@ public:
 
     at::Tensor forward(const at::Tensor& x, const Pass& pass) const override {
         if (pass.training != module_.is_training()) module_.train(pass.training);
-        if (pass.training) set_generator(pass);
         return module_.forward({is_tokens_ ? x : shaped(x)}).toTensor();
     }
 
@@ -60,14 +60,21 @@ private:
         return last ? h.permute({0, 3, 1, 2}) : h;
     }
 
-    static void set_generator(const Pass& pass) {
+public:
+    void before_pass(const Pass& pass, at::Device device) const override {
         const auto numbers = philox4x32(
             {static_cast<std::uint32_t>(pass.first_row), 0, kGeneratorPurpose,
              static_cast<std::uint32_t>(pass.step)},
             {static_cast<std::uint32_t>(pass.seed), static_cast<std::uint32_t>(pass.seed >> 32)});
-        at::Generator generator = at::detail::getDefaultCPUGenerator();
+        set_generator(at::detail::getDefaultCPUGenerator(), numbers[0]);
+        if (!device.is_cpu())
+            set_generator(at::globalContext().defaultGenerator(device), numbers[1]);
+    }
+
+private:
+    static void set_generator(at::Generator generator, std::uint32_t seed) {
         const std::lock_guard lock(generator.mutex());
-        generator.set_current_seed(numbers[0]);
+        generator.set_current_seed(seed);
     }
 
     mutable torch::jit::Module module_;

@@ -50,7 +50,7 @@ TrialEnd end_of(const Result<Outcome>& outcome) {
 
 Result<TrainConfig> config_of(const TrialRequest& request, const PoolOptions& options) {
     TrainConfig config;
-    config.figures_every = options.figures_every;
+    config.stats_every = options.stats_every;
     for (const auto& [name, value] : request.origin)
         TUNE_TRY_VOID(set_parameter(config, name, value));
     for (const auto& [name, value] : options.parameters)
@@ -182,8 +182,11 @@ int report(const Error& error) {
 }  // namespace
 
 int serve_pool(const PoolOptions& options, const std::atomic<bool>& stop) {
+    // Whether a trial will be deterministic is not known yet, and later is too late for cuBLAS.
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // NOLINT: one thread so far
     auto device = open_device(options.device, 0);
     if (!device) return report(device.error());
+    limit_to_what_is_given(**device);
     UniqueFd client;
     if (!options.socket.empty()) {
         auto accepted = accept_at(options.socket, stop);

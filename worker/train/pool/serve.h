@@ -18,8 +18,7 @@ struct PoolOptions {
     std::vector<std::pair<std::string, std::string>> parameters = {};
     /// Trials give their parameters out as metrics and end: to measure what is around them.
     bool only_reports = false;
-    double figures_every =
-        0;  ///< TrainConfig::figures_every of each trial, unless it says otherwise
+    double stats_every = 0;   ///< TrainConfig::stats_every of each trial, unless it says otherwise
     std::string socket = {};  ///< path to listen at for one client; empty: stdin and stdout
 };
 

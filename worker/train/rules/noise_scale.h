@@ -10,10 +10,10 @@ namespace tune::train {
 
 /// Squared norms of a step's gradient, as measured with a part of the batch and with all of it.
 struct NoiseSample {
-    double small_square = 0.0;  ///< mean over the parts
+    double small_square = 0.0;  ///< sum over the parts
     double big_square = 0.0;
-    double small_batch = 0.0;  ///< samples of one part
-    double big_batch = 0.0;    ///< samples of the step, more than those of a part
+    double big_batch = 0.0;  ///< samples of the step: of all parts
+    std::int64_t parts = 0;  ///< two or more
 };
 
 /// B_simple = tr(Sigma) / |G|^2. Each sample gives unbiased estimates of both,
@@ -25,6 +25,7 @@ public:
     /// Weight of what was known before, for each sample that comes.
     static constexpr double kDecay = 0.95;
 
+    /// A sample of fewer than two parts tells nothing.
     void add(const NoiseSample& sample);
     /// In samples; nothing before there is an estimate, or while that of |G|^2 is not above 0.
     [[nodiscard]] std::optional<double> value() const;
@@ -41,7 +42,17 @@ private:
     State state_;
 };
 
-/// A sentence for people: what the noise scale says about the batch size.
-[[nodiscard]] std::string noise_advice(double noise_scale, std::int64_t batch_size);
+/// How much of a device a run used; 0: unknown.
+struct DeviceUse {
+    double peak_bytes = 0.0;
+    double total_bytes = 0.0;
+    double samples_per_s = 0.0;
+    double wait_share = 0.0;  ///< of the time, for data
+};
+
+/// A sentence for people: what the noise scale says about the batch size, and whether the device
+/// would bear a larger one.
+[[nodiscard]] std::string noise_advice(double noise_scale, std::int64_t batch_size,
+                                       const DeviceUse& use = {});
 
 }  // namespace tune::train

@@ -54,7 +54,7 @@ Result<std::string> Trainer::leave_mlflow_model(const std::optional<KeptWeights>
         TUNE_TRY_VOID(export_model(config_, record_.inputs, best->file, origin));
         return std::string();
     }
-    TUNE_TRY(last, Safetensors::parse(best_checkpoint(record_, *learner_)));
+    TUNE_TRY(last, Safetensors::parse(best_checkpoint(record_, *learner_).bytes()));
     TUNE_TRY_VOID(export_model(config_, record_.inputs, last, origin));
     if (what == LogModel::kLast) return std::string();
     return std::string("the best epoch's weights are not there; the model is the last epoch's");

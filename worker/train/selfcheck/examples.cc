@@ -51,12 +51,13 @@ std::vector<std::string> model_names() {
     return split_list(type);
 }
 
-std::optional<Example> example_of(const std::string& model) {
+std::optional<Example> example_of(const std::string& model, const std::string& module) {
     Example example;
     TrainConfig& config = example.config;
     Inputs& inputs = example.inputs;
-    if (!set_parameter(config, "model", model) || config.model == ModelKind::kTorchScript)
-        return {};
+    if (!set_parameter(config, "model", model)) return {};
+    if (config.model == ModelKind::kTorchScript && module.empty()) return {};
+    config.module = module;
     config.width = 8;
     config.depth = 2;
     config.heads = 2;

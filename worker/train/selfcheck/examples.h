@@ -22,8 +22,14 @@ struct Example {
 /// The names that --model knows.
 [[nodiscard]] std::vector<std::string> model_names();
 
-/// A small network of this kind; nothing for one that needs a file of the user's.
-[[nodiscard]] std::optional<Example> example_of(const std::string& model);
+/// A small network of this kind. `module`: the file of the model torchscript, for which there is
+/// nothing without one.
+[[nodiscard]] std::optional<Example> example_of(const std::string& model,
+                                                const std::string& module = {});
+
+/// Writes a TorchScript module for these images, as a user would give it. Errors: kInternalError
+/// with LibTorch's text.
+[[nodiscard]] Result<void> write_example_module(const std::string& path);
 
 /// Writes images of 8x8 pixels with classes 0 to 9 as a data set with the splits train and val.
 [[nodiscard]] Result<void> write_example_data(const std::filesystem::path& folder,

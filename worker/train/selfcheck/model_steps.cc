@@ -189,11 +189,13 @@ Result<CheckResult> check_models(const CheckContext& context) {
         TUNE_TRY(opened, open_device(DeviceKind::kCuda, 0));
         device = std::move(opened);
     }
+    const std::string module = context.folder + "/module.pt";
+    TUNE_TRY_VOID(write_example_module(module));
     std::string names;
     int count = 0;
     for (const std::string& model : model_names()) {
-        std::optional<Example> example = example_of(model);
-        if (!example) continue;
+        std::optional<Example> example = example_of(model, module);
+        if (!example) return check_failed("there is no example of " + model);
         names += (names.empty() ? "" : ", ") + model;
         for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kSgd}) {
             example->config.optimizer = optimizer;

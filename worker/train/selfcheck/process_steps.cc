@@ -1,4 +1,10 @@
-// Checks of whole trainers: they run as their users run them, as programs.
+// Steps of the self-check that run whole trainers, as users run them: as processes.
+//
+// Resume: a run that is killed with SIGKILL and started again must leave the checkpoint of an
+// uninterrupted one, byte for byte on a CPU; on a GPU atomic additions have no fixed order, so
+// weights may differ by rounding. Pool: pruned and finished trials of one process end with their
+// own exit codes. Ranks: two ranks must give what one gives. Packed: GPU memory after a stopped
+// training is what it was before it.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -124,7 +130,7 @@ Result<double> check_pool(const CheckContext& context) {
                                   std::string("--device=") + (context.cuda ? "cuda" : "cpu")}));
     TUNE_TRY_VOID(pool.write(run_line(context, 0, "1000000")));
     if (!pool.wait_lines(kLinesOfFirst, kRunLimit))
-        return Error{Code::kInternalError, "a pool's trial says nothing"};
+        return Error{Code::kInternalError, "a trial of the pool reports nothing"};
     const auto begin = std::chrono::steady_clock::now();
     std::string lines = R"({"op":"prune","trial":"0","attempt":1})"
                         "\n";
@@ -169,10 +175,6 @@ Result<CheckResult> check_resume(const CheckContext& context) {
     if (largest > 1e-3) return check_failed("weights differ by " + std::to_string(largest));
     return check_ok("killed, resumed at " + where + ": weights differ by rounding", largest,
                     "at most");
-}
-
-Result<CheckResult> check_out_of_memory(const CheckContext& /*context*/) {
-    return check_skipped("this version does not make batches smaller");
 }
 
 Result<CheckResult> check_ranks(const CheckContext& context) {

@@ -1,4 +1,9 @@
-// The list of steps lies in steps.cc; here they are run, one process each, and reported.
+// `tune-trainer selfcheck`: runs the steps of steps.cc, one process each, and reports.
+//
+// A step may crash, hang or run out of memory; as a process it takes nothing else with it and has a
+// limit of time. The device is probed by a process, too: a driver's state does not survive a fork,
+// and this process starts others. Steps print their result as one line of JSON, the last one that
+// begins like one.
 
 #include "worker/train/selfcheck/selfcheck.h"
 
@@ -81,7 +86,7 @@ CheckResult check(const CheckStep& step, const std::string& device) {
     const auto json =
         parse_json(begin == std::string::npos ? std::string_view()
                                               : std::string_view(end.output).substr(begin));
-    if (!json) return check_failed("the step said nothing");
+    if (!json) return check_failed("the step printed no result");
     return from_json(*json);
 }
 

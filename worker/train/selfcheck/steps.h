@@ -16,9 +16,11 @@ namespace tune::train {
 [[nodiscard]] Result<CheckResult> check_models(const CheckContext& context);
 [[nodiscard]] Result<CheckResult> check_data_wait(const CheckContext& context);
 
+// memory_steps.cc: the learner and an allocator.
+[[nodiscard]] Result<CheckResult> check_out_of_memory(const CheckContext& context);
+
 // process_steps.cc: whole trainers.
 [[nodiscard]] Result<CheckResult> check_resume(const CheckContext& context);
-[[nodiscard]] Result<CheckResult> check_out_of_memory(const CheckContext& context);
 [[nodiscard]] Result<CheckResult> check_ranks(const CheckContext& context);
 [[nodiscard]] Result<CheckResult> check_packed(const CheckContext& context);
 

@@ -44,6 +44,9 @@ public:
     /// The end of the steps: what there is of the range is written.
     [[nodiscard]] Result<std::optional<std::filesystem::path>> finish();
 
+    /// Written, failed, or behind us.
+    [[nodiscard]] bool is_over() const { return is_over_; }
+
 private:
     Result<std::optional<std::filesystem::path>> write();
 

@@ -208,7 +208,7 @@ class Loop:
         document.update(state=base.JOB_STATE_DONE, result=result, refresh_time=coarse_utcnow())
 
     def _why_over(self, deadline_s: float | None, ended: list[dict[str, Any]]) -> str | None:
-        """Why nothing more is to begin, nor to go on."""
+        """Why nothing more is to begin or continue."""
         best, good = self._best(), self._trials.loss_threshold
         if good is not None and best is not None and best < good:
             return f"the loss is below {good}"

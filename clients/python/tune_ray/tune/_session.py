@@ -19,7 +19,7 @@ class Stop(BaseException):
 
 
 class Checkpoint:
-    """A folder with what a training needs to go on, as ray.tune.Checkpoint."""
+    """A folder with what a training needs to resume, as ray.tune.Checkpoint."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -128,7 +128,7 @@ def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The latest checkpoint of this trial, to go on from; None when it begins."""
+    """The latest checkpoint of this trial, to resume from; None when it begins."""
     return _current("get_checkpoint").loaded
 
 

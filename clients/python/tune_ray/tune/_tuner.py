@@ -52,7 +52,7 @@ class Tuner:
     @classmethod
     def restore(cls, path: str | os.PathLike[str], trainable: Any = None, resume_unfinished: bool = True, resume_errored: bool = False,
                 restart_errored: bool = False, param_space: Any = None) -> Tuner:
-        """The Tuner whose folder this is; fit() goes on with what has not ended, from the latest checkpoints."""
+        """The Tuner whose folder this is; fit() resumes what has not ended, from the latest checkpoints."""
         if not cls.can_restore(path):
             raise TuneError(f"no Tuner left its state in {os.fspath(path)}")
         if resume_errored or restart_errored:

@@ -45,6 +45,6 @@ class StreamingDataLoader(DataLoader):  # type: ignore[type-arg, misc, unused-ig
         return self.dataset.state_dict(num_samples, False)
 
     def load_state_dict(self, obj: dict[str, Any]) -> None:
-        """The next iteration goes on from `obj`."""
+        """The next iteration resumes from `obj`."""
         if isinstance(self.dataset, StreamingDataset):
             self.dataset.load_state_dict(obj)

@@ -225,7 +225,7 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
         return self._state(epoch, sample_in_epoch, initial)
 
     def load_state_dict(self, obj: dict[str, Any]) -> None:
-        """The next iteration goes on from `obj`, in this process and in DataLoader workers, also ones that run already."""
+        """The next iteration resumes from `obj`, in this process and in DataLoader workers, also ones that run already."""
         self._progress.resume = Resume(
             obj["epoch"],
             obj["sample_in_epoch"],

@@ -220,8 +220,9 @@ TEST_F(GarbageTest, DatasetsWithoutARunAreSwept) {
 TEST_F(GarbageTest, NamesThatNothingUsesAreSwept) {
     // Whoever adds a table that refers to names must mark them in mark_used_keys.
     EXPECT_EQ(tables_with("key_id"),
-              (std::vector<std::string>{"keys", "latest_metrics", "metric_blocks", "metric_spans",
-                                        "params", "suggested_params", "tags"}));
+              (std::vector<std::string>{"keys", "latest_metrics", "marked_points", "metric_blocks",
+                                        "metric_marks", "metric_spans", "params",
+                                        "suggested_params", "tags"}));
     const std::string gone = full_run(0, "only here");
     const std::string kept = full_run(0);
     run(DeleteRun{gone});

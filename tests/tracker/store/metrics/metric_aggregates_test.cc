@@ -9,7 +9,7 @@
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/metrics/metric_extrema.h"
 
-namespace tune::tracker {
+namespace tune::tracker::metric_aggregates_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -168,4 +168,4 @@ TEST_F(MetricAggregatesTest, OlderDatabasesAreFilled) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::metric_aggregates_test

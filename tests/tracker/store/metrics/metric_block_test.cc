@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-namespace tune::tracker {
+namespace tune::tracker::metric_block_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -98,4 +98,4 @@ TEST(MetricBlock, SummariesMergeLikeWholes) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::metric_block_test

@@ -164,7 +164,7 @@ TEST_F(SeriesWindowTest, AnOlderDatabaseGetsItsSpans) {
         auto connection = *sqlite::Connection::open((directory_.path() / "tune.db").string(), {});
         ASSERT_TRUE(connection->execute("DROP TABLE metric_spans"));
         for (const char* later : {"suggested_params", "users", "roles", "role_permissions",
-                                  "user_roles", "user_sessions"})
+                                  "user_roles", "user_sessions", "metric_marks", "marked_points"})
             ASSERT_TRUE(connection->execute(std::string("DROP TABLE ") + later));
         ASSERT_TRUE(connection->execute("DELETE FROM schema_version WHERE version >= 6"));
     }

@@ -13,7 +13,7 @@
 
 #include "tests/tracker/store/store_fixture.h"
 
-namespace tune::tracker {
+namespace tune::tracker::search_property_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -344,4 +344,4 @@ TEST_F(SearchPropertyTest, PagesLoseAndRepeatNothingWhileOthersWrite) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::search_property_test

@@ -5,7 +5,7 @@
 #include "tests/tracker/store/reads/search_fixture.h"
 #include "tracker/search/filter.h"
 
-namespace tune::tracker {
+namespace tune::tracker::search_runs_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -250,4 +250,4 @@ TEST_F(SearchRunsTest, ARunInsertedMeanwhileMovesNoOther) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::search_runs_test

@@ -6,7 +6,7 @@
 
 #include "tests/tracker/store/store_fixture.h"
 
-namespace tune::tracker {
+namespace tune::tracker::logging_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -223,5 +223,22 @@ TEST_F(LoggingTest, ASecondSuggestionKeepsTheValueAndAllowsOneMoreChange) {
     EXPECT_EQ(params_of(get(id_)), "lr=second");
 }
 
+TEST_F(LoggingTest, ALaterAttemptMayChangeWhatTheEarlierOneLoggedOnce) {
+    run(SuggestParams{id_, {{"lr", "0.1"}}});
+    run(LogParam{id_, {"host", "a"}});
+    run(SuggestParams{.run_id = id_, .params = {}, .reopens = true});
+    EXPECT_EQ(params_of(get(id_)), "host=a lr=0.1");
+    run(LogBatch{.run_id = id_, .params = {{"host", "b"}}});
+    EXPECT_EQ(params_of(get(id_)), "host=b lr=0.1");
+    EXPECT_THAT(refusal(LogParam{id_, {"host", "c"}}), testing::HasSubstr("not allowed"));
+}
+
+TEST_F(LoggingTest, ClosedParamsStayAsTheyAre) {
+    run(SuggestParams{id_, {{"lr", "0.1"}}});
+    run(CloseParams{id_});
+    EXPECT_THAT(refusal(LogParam{id_, {"lr", "0.2"}}), testing::HasSubstr("not allowed"));
+    EXPECT_EQ(params_of(get(id_)), "lr=0.1");
+}
+
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::logging_test

@@ -14,7 +14,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 
-namespace tune::tuner {
+namespace tune::tuner::gp_quality_test {
 namespace {
 
 SamplerConfig config_of(const Json& sampler) {
@@ -230,4 +230,4 @@ TEST(GpSettings, WarpAndNoiseChangeWhatIsProposed) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::gp_quality_test

@@ -9,7 +9,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 
-namespace tune::tuner {
+namespace tune::tuner::gp_sampler_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -178,4 +178,4 @@ TEST(GpSampler, OnePointSpaces) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::gp_sampler_test

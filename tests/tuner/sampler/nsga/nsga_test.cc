@@ -13,7 +13,7 @@
 #include "tests/bench/tuner/several_problems.h"
 #include "tuner/sampler/nsga/hypervolume.h"
 
-namespace tune::tuner {
+namespace tune::tuner::nsga_test {
 namespace {
 
 using bench::dtlz2;
@@ -255,4 +255,4 @@ TEST(Nsga, AGenerationOfFailuresKeepsItsParents) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::nsga_test

@@ -14,7 +14,7 @@
 #include "tuner/sampler/nsga/hypervolume.h"
 #include "tuner/sampler/nsga/nsga_selection.h"
 
-namespace tune::tuner {
+namespace tune::tuner::pareto_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -236,4 +236,4 @@ TEST(Draws, AreUniformAndTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::pareto_test

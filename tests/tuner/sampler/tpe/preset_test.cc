@@ -12,7 +12,7 @@
 #include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/uniform.h"
 
-namespace tune::tuner {
+namespace tune::tuner::preset_test {
 namespace {
 
 using State = Observation::State;
@@ -272,4 +272,4 @@ TEST(SamplerSettings, WhatIsNotOneIsRefused) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::preset_test

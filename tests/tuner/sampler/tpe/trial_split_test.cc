@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tune::tuner {
+namespace tune::tuner::trial_split_test {
 namespace {
 
 Observation complete(std::uint64_t number, double value) {
@@ -97,4 +97,4 @@ TEST(Ranking, PrunedTrialsAreGoodOnlyWhenCompleteOnesRunOut) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::trial_split_test

@@ -13,7 +13,7 @@
 #include "tuner/sampler/tpe/parzen.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 
-namespace tune::tuner {
+namespace tune::tuner::window_test {
 namespace {
 
 using State = Observation::State;
@@ -239,4 +239,4 @@ TEST(Auto, GoesOverToTpeWithTheSameHistory) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::window_test

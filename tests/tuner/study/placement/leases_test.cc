@@ -1,12 +1,17 @@
 // Which agent gets which trial: by what it has, what it holds, and how long ago it was heard.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "tests/tuner/study/world.h"
 #include "tuner/study/registry/broker/agents.h"
 
 namespace tune::tuner {
 namespace {
+
+using ::testing::HasSubstr;
 
 class Leases : public ::testing::Test {
 protected:
@@ -150,6 +155,53 @@ TEST(AgentRegistry, IsBounded) {
     EXPECT_EQ(agents.size(), kAgentsMax - 10);
     EXPECT_EQ(agents.find("9"), nullptr);
     EXPECT_NE(agents.find("10"), nullptr);
+}
+
+TEST(AgentRegistrations, AreBoundedFieldByField) {
+    const std::string long_word(kAgentWordBytesMax + 1, 'x');
+    const auto refused = [](const std::function<void(RegisterRequest&)>& change) {
+        RegisterRequest request{.agent_id = "a", .host = "h", .slots = 1};
+        EXPECT_TRUE(check_registration(request).has_value());
+        change(request);
+        const Result<void> checked = check_registration(request);
+        return checked ? std::string("taken") : checked.error().message;
+    };
+    using Request = RegisterRequest;
+    EXPECT_THAT(refused([&](Request& one) { one.host = long_word; }), HasSubstr("'host'"));
+    EXPECT_THAT(refused([&](Request& one) { one.version = long_word; }), HasSubstr("'version'"));
+    EXPECT_THAT(refused([&](Request& one) { one.address = long_word; }), HasSubstr("'address'"));
+    EXPECT_THAT(refused([&](Request& one) { one.session = long_word; }), HasSubstr("'session'"));
+    EXPECT_THAT(refused([&](Request& one) { one.gpus = {long_word}; }), HasSubstr("'gpus'"));
+    EXPECT_THAT(refused([&](Request& one) { one.labels = {long_word}; }), HasSubstr("'labels'"));
+    EXPECT_THAT(refused([&](Request& one) { one.labels.resize(kAgentLabelsMax + 1); }),
+                HasSubstr("65 entries; at most 64"));
+    EXPECT_THAT(refused([&](Request& one) { one.devices = {{.uuid = "g", .name = long_word}}; }),
+                HasSubstr("'devices'"));
+    EXPECT_THAT(refused([&](Request& one) { one.devices.resize(kAgentGpusMax + 1); }),
+                HasSubstr("'devices'"));
+    EXPECT_THAT(refused([&](Request& one) { one.running.resize(kAgentAttemptsMax + 1); }),
+                HasSubstr("'running'"));
+}
+
+TEST(AgentRegistrations, AreBoundedTogether) {
+    Agents agents;
+    RegisterRequest large{.host = "h", .slots = 1};
+    for (std::size_t i = 0; i < kAgentGpusMax; ++i) {
+        large.gpus.push_back(std::to_string(i) + std::string(200, 'g'));
+        large.devices.push_back({.uuid = large.gpus.back(), .name = std::string(200, 'n')});
+    }
+    std::size_t taken = 0;
+    for (large.agent_id = "0"; agents.has_room_for(large); large.agent_id = std::to_string(taken)) {
+        agents.add(large, 1);
+        ++taken;
+    }
+    EXPECT_LE(taken * registration_bytes(large), kAgentsBytesMax + 1000 * taken);
+    EXPECT_LT(taken, 1000u);
+    large.agent_id = "0";
+    EXPECT_TRUE(agents.has_room_for(large)) << "in place of itself";
+    agents.forget("1");
+    large.agent_id = "new";
+    EXPECT_TRUE(agents.has_room_for(large));
 }
 
 }  // namespace

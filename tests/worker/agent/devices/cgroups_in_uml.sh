@@ -2,9 +2,9 @@
 # Runs the tests of real cgroups (cgroups_test.cc) in a kernel of its own, where this machine has none of version 2 to
 # give: cgroups_in_uml.sh AGENT_DEVICE_TESTS. Needs Debian's package user-mode-linux; takes some ten seconds.
 set -eu
-tests=$(realpath "$1")
 folder=$(mktemp -d -p /var/tmp)  # /tmp is another one in there
 trap 'rm -rf "$folder"' EXIT
+cp "$1" "$folder/tests"
 cat > "$folder/init" <<INIT
 #!/bin/sh
 mount -t proc proc /proc
@@ -12,7 +12,7 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /tmp
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo "+memory +cpu +pids" > /sys/fs/cgroup/cgroup.subtree_control
-"$tests" --gtest_filter='RealCgroups.*' --gtest_color=no
+"$folder/tests" --gtest_filter='RealCgroups.*' --gtest_color=no
 echo "ended: \$?"
 sync
 echo o > /proc/sysrq-trigger

@@ -29,6 +29,12 @@ public:
         std::ofstream(next) << lines;
         std::filesystem::rename(next, path());
     }
+    /// How often somebody has looked at the processes of a device.
+    [[nodiscard]] std::uintmax_t looks() const {
+        std::error_code none;
+        const std::uintmax_t size = std::filesystem::file_size(path().string() + ".looks", none);
+        return none ? 0 : size;
+    }
     [[nodiscard]] static std::unique_ptr<Nvml> load() {
         Result<std::unique_ptr<Nvml>> nvml = Nvml::load(FAKE_NVML_LIBRARY);
         return nvml ? std::move(*nvml) : nullptr;

@@ -136,8 +136,8 @@ Result<bool> RunLoader::is_wanted(Keyed& table, std::int64_t key_id) {
     return table.is_wanted[key_id] = table.selection->holds(*name);
 }
 
-template <class Take>
-Result<void> RunLoader::for_each_row(Keyed& table, std::int64_t run_row, const Take& take) {
+template <class Visit>
+Result<void> RunLoader::for_each_row(Keyed& table, std::int64_t run_row, const Visit& visit) {
     if (!table.select) return {};
     sqlite::Statement& select = *table.select;
     const std::size_t rounds = table.is_by_key ? table.key_ids.size() : 1;
@@ -149,7 +149,7 @@ Result<void> RunLoader::for_each_row(Keyed& table, std::int64_t run_row, const T
             TUNE_TRY(has_row, select.step());
             if (!has_row) break;
             TUNE_TRY(wanted, is_wanted(table, select.integer(0)));
-            if (wanted) TUNE_TRY_VOID(take(select));
+            if (wanted) TUNE_TRY_VOID(visit(select));
         }
     }
     return {};

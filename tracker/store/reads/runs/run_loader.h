@@ -80,8 +80,8 @@ private:
     [[nodiscard]] Result<const std::string*> name_of(std::int64_t key_id);
     [[nodiscard]] Result<bool> is_wanted(Keyed& table, std::int64_t key_id);
     /// Calls take(statement) -> Result<void> for each wanted row.
-    template <class Take>
-    [[nodiscard]] Result<void> for_each_row(Keyed& table, std::int64_t run_row, const Take& take);
+    template <class Visit>
+    [[nodiscard]] Result<void> for_each_row(Keyed& table, std::int64_t run_row, const Visit& visit);
     template <class Item>
     [[nodiscard]] Result<void> load_pairs(Keyed& table, std::int64_t run_row,
                                           std::vector<Item>& items);

@@ -28,15 +28,17 @@ Result<void> check_study_name(const std::string& name) {
     return {};
 }
 
+Error experiment_was_deleted(const std::string& study) {
+    return {Code::kResourceConflict,
+            "the experiment of study '" + study +
+                "' was deleted by an MLflow client. `tune restore --study " + study +
+                "` brings both back, `tune rm " + study +
+                "` removes the study and frees its name; or choose another name (--study NEW)"};
+}
+
 Result<void> check_usable(const Study& study) {
     if (!study.is_experiment_deleted()) return {};
-    const std::string& name = study.name();
-    return Error{Code::kResourceConflict,
-                 "the experiment of study '" + name +
-                     "' was deleted by an MLflow client. `tune restore --study " + name +
-                     "` brings both back, `tune rm " + name +
-                     "` removes the study for good; or "
-                     "choose another name (--study NEW)"};
+    return experiment_was_deleted(study.name());
 }
 
 Study* StudyBook::find(std::string_view name) const {
@@ -90,13 +92,22 @@ void StudyBook::admit(Study& study, Trial& trial) {
 }
 
 void StudyBook::index_run(Study& study, Trial& trial) {
+    const auto [place, is_new] =
+        by_run_.emplace(std::string_view(trial.run_id), TrialRef{&study, &trial});
+    if (is_new || place->second.study == &study) return;
+    // Of a study that was restored; the key lies in the trial of the removed one.
+    by_run_.erase(place);
     by_run_.emplace(std::string_view(trial.run_id), TrialRef{&study, &trial});
 }
 
 /// The same runs may be those of a study that was restored meanwhile.
 void StudyBook::forget_runs(const Study& study) {
-    for (const Trial& trial : study.trials()) {
-        const auto found = by_run_.find(trial.run_id);
+    forget_runs(study, 0, study.trials().size());
+}
+
+void StudyBook::forget_runs(const Study& study, std::size_t begin, std::size_t end) {
+    for (std::size_t number = begin; number < std::min(end, study.trials().size()); ++number) {
+        const auto found = by_run_.find(study.trials()[number].run_id);
         if (found != by_run_.end() && found->second.study == &study) by_run_.erase(found);
     }
 }

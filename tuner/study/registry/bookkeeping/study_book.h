@@ -1,6 +1,7 @@
 #pragma once
 // The studies that a server knows, by name, and their trials by run.
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,9 @@ struct TrialRef {
 
 /// A name stands in URLs, file names and event topics.
 [[nodiscard]] Result<void> check_study_name(const std::string& name);
+
+/// What is said of a study whose experiment is deleted, and how it goes on.
+[[nodiscard]] Error experiment_was_deleted(const std::string& study);
 
 /// Why nothing can be done with the study before it is restored; nothing: it can.
 [[nodiscard]] Result<void> check_usable(const Study& study);
@@ -58,10 +62,13 @@ public:
 
     /// Gives a trial that is new its run.
     void admit(Study& study, Trial& trial);
-    /// From now on find_run knows the run of the trial.
+    /// From now on find_run knows the run of the trial, and no more as that of a study that was
+    /// removed.
     void index_run(Study& study, Trial& trial);
     /// The opposite, for all runs of the study.
     void forget_runs(const Study& study);
+    /// For those of the trials from `begin` on and before `end`.
+    void forget_runs(const Study& study, std::size_t begin, std::size_t end);
     /// Nothing in it: it is no trial's run.
     [[nodiscard]] TrialRef find_run(std::string_view run_id) const;
 

@@ -5,6 +5,7 @@
 
 #include "tuner/study/registry/bookkeeping/study_writer.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,19 +18,22 @@ namespace {
 
 /// How long a failed write waits. A full disk or queue is given time; nobody waits for it.
 constexpr std::int64_t kRetryWrites_ms = 1000;
+/// A document without meaning, written to see whether the disk takes one.
+constexpr const char* kProbeCollection = "tune.probe";
 
-/// The store will never take this command as it is: the user deleted the run or the experiment.
+}  // namespace
+
 bool is_permanent(const Error& error) {
     return error.code == Code::kResourceDoesNotExist ||
            error.code == Code::kInvalidParameterValue || error.code == Code::kInvalidState;
 }
 
-}  // namespace
-
 void StudyWriter::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                               const FinishRequest* finish, Written written) {
     book_.retired().touch(study);
     events_.follow(study, trial);
+    // Before the success that brings it: if that is lost, the failures were still excused.
+    if (study.take_excused()) write_study(locked, study, {});
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)
@@ -55,7 +59,7 @@ void StudyWriter::trial_written(LockedBatch& locked, Study& study, Trial& trial,
     }
     if (result) {
         if (creates) sync.run_confirmed = true;
-        if (std::exchange(sync.unsynced, false)) --unsynced_trials_;
+        if (std::exchange(sync.unsynced, false)) unsynced_trials_.erase({&study, trial.number});
         events_.notify(locked, study, &trial);
         if (written) written(locked, std::move(result));
         return;
@@ -66,10 +70,11 @@ void StudyWriter::trial_written(LockedBatch& locked, Study& study, Trial& trial,
                     ": its run can no longer be changed (" + result.error().message +
                     "); the trial continues without it");
         sync.detached = true;
+        detached_trials_.insert({&study, trial.number});
         return write_trial(locked, study, trial, nullptr, written);
     }
     if (creates) sync.run_requested = false;
-    if (!std::exchange(sync.unsynced, true)) ++unsynced_trials_;
+    if (!std::exchange(sync.unsynced, true)) unsynced_trials_.insert({&study, trial.number});
     write_again_later();
     const bool is_known = study.is_experiment_deleted();
     if (creates && !is_known && is_permanent(result.error()) &&
@@ -82,12 +87,26 @@ void StudyWriter::trial_written(LockedBatch& locked, Study& study, Trial& trial,
     if (written) written(locked, std::move(result));
 }
 
-/// The first write that succeeds after failures hands out what waits.
+/// The first write that succeeds after failures hands out what waits. One that the store refuses
+/// for good says nothing of the disk: it was refused before anything would have been written.
 void StudyWriter::note_write(LockedBatch& locked, const Result<void>& result) {
+    if (!result && is_permanent(result.error())) return probe_disk(locked);
     const bool was_failing = error_.has_value();
     error_.reset();
-    if (!result && !is_permanent(result.error())) error_ = result.error();
+    if (!result) error_ = result.error();
     if (was_failing && !error_) events_.wake_leases(locked);
+}
+
+/// Where the only write that failed is one that is refused for good by now, nothing else would tell
+/// that the disk works again.
+void StudyWriter::probe_disk(LockedBatch& locked) {
+    if (!error_ || std::exchange(is_probing_, true)) return;
+    std::vector<tracker::Command> commands;
+    commands.push_back(tracker::PutDocument{kProbeCollection, "disk", "{}"});
+    locked.write(std::move(commands), [this](LockedBatch& later, const Result<void>& result) {
+        is_probing_ = false;
+        note_write(later, result);
+    });
 }
 
 void StudyWriter::write_again_later() {
@@ -138,21 +157,46 @@ void StudyWriter::finish_trial(LockedBatch& locked, Study& study, Trial& trial, 
 void StudyWriter::retry_due(LockedBatch& locked) {
     if (retry_at_ms_ == 0 || clock_.monotonic_ms() < retry_at_ms_) return;
     retry_at_ms_ = 0;
-    for (const auto& [name, study] : book_.all()) write_unsynced(locked, *study);
+    write_unsynced(locked);
 }
 
-void StudyWriter::write_unsynced(LockedBatch& locked, Study& study) {
-    if (unsynced_studies_.contains(&study)) write_study(locked, study, {});
-    for (std::uint64_t number = 0; number < study.trials().size(); ++number) {
-        Trial& trial = *study.find(number);
-        if (trial.sync.unsynced) write_trial(locked, study, trial, nullptr, {});
+/// They stay among the unsynced until they are written, so the next ones have their turn first:
+/// some may be refused for as long as their experiment is deleted.
+void StudyWriter::write_unsynced(LockedBatch& locked) {
+    for (Study* const study : unsynced_studies_) write_study(locked, *study, {});
+    const std::size_t count = std::min(unsynced_trials_.size(), kWrittenAgainMax);
+    auto next = unsynced_trials_.upper_bound(last_again_);
+    for (std::size_t i = 0; i < count; ++i, ++next) {
+        if (next == unsynced_trials_.end()) next = unsynced_trials_.begin();
+        last_again_ = *next;
+        const auto& [study, number] = *next;
+        write_trial(locked, *study, *study->find(number), nullptr, {});
     }
+    if (unsynced_trials_.size() > count) write_again_later();
+}
+
+void StudyWriter::write_detached(LockedBatch& locked, Study& study) {
+    const auto begin = detached_trials_.lower_bound({&study, 0});
+    auto end = begin;
+    for (; end != detached_trials_.end() && end->first == &study; ++end) {
+        Trial& trial = *study.find(end->second);
+        trial.sync.detached = false;
+        write_trial(locked, study, trial, nullptr, {});
+    }
+    detached_trials_.erase(begin, end);
+}
+
+void StudyWriter::forget(Trials& trials, Study& study) {
+    const auto begin = trials.lower_bound({&study, 0});
+    auto end = begin;
+    while (end != trials.end() && end->first == &study) ++end;
+    trials.erase(begin, end);
 }
 
 void StudyWriter::forget(Study& study) {
     unsynced_studies_.erase(&study);
-    for (std::uint64_t number = 0; number < study.trials().size(); ++number)
-        if (std::exchange(study.find(number)->sync.unsynced, false)) --unsynced_trials_;
+    forget(unsynced_trials_, study);
+    forget(detached_trials_, study);
 }
 
 }  // namespace tune::tuner

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -15,6 +16,13 @@
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
+
+/// The store will never take the command as it is: the user deleted the run or the experiment.
+[[nodiscard]] bool is_permanent(const Error& error);
+
+/// Trials that are written again in one go; the others follow a second later. Few enough that the
+/// store's queue has room for what clients write meanwhile.
+inline constexpr std::size_t kWrittenAgainMax = 1000;
 
 /// Not thread-safe: part of what the lock of Studies guards.
 class StudyWriter {
@@ -37,29 +45,39 @@ public:
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
     /// Whether all that was decided is on disk or on its way there.
     [[nodiscard]] bool is_all_written() const {
-        return unsynced_trials_ == 0 && unsynced_studies_.empty();
+        return unsynced_trials_.empty() && unsynced_studies_.empty();
     }
 
     /// When writes that failed are tried again; monotonic. 0: there are none.
     [[nodiscard]] std::int64_t retry_at_ms() const { return retry_at_ms_; }
-    /// Tries those again whose time has come. Cost: O(trials) where there are any.
+    /// Tries those again whose time has come, at most kWrittenAgainMax. Cost: O(those that failed).
     void retry_due(LockedBatch& locked);
+    /// The study's runs can be changed again: trials that went on without theirs are written whole.
+    /// Cost: O(those).
+    void write_detached(LockedBatch& locked, Study& study);
     /// The study was removed: nothing of it is tried again.
     void forget(Study& study);
 
 private:
     void trial_written(LockedBatch& locked, Study& study, Trial& trial, bool creates,
                        Result<void> result, const Written& written);
-    void write_unsynced(LockedBatch& locked, Study& study);
+    /// Trials in the order of their studies' places in memory and their numbers.
+    using Trials = std::set<std::pair<Study*, std::uint64_t>>;
+    void write_unsynced(LockedBatch& locked);
+    static void forget(Trials& trials, Study& study);
     void write_again_later();
     void note_write(LockedBatch& locked, const Result<void>& result);
+    void probe_disk(LockedBatch& locked);
 
     StudyBook& book_;
     const Clock& clock_;
     StudyEvents& events_;
     std::set<Study*> unsynced_studies_;
-    int unsynced_trials_ = 0;
+    Trials unsynced_trials_;
+    Trials detached_trials_;
+    Trials::value_type last_again_ = {};  // the last of them that was written again
     std::optional<Error> error_;
+    bool is_probing_ = false;
     std::int64_t retry_at_ms_ = 0;
 };
 

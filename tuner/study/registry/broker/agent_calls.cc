@@ -41,15 +41,37 @@ Error stale_attempt(const AttemptId& attempt) {
                 " is not the current one: it has ended or was given to another agent"};
 }
 
-/// A remark for scripts whose MLflow client talks to another server or folder: it does not find the
-/// trial's run there. Here it would have.
+/// The server of "API request to http://host:5000/api/2.0/mlflow/... failed with exception", which
+/// MLflow says when nobody answers there; empty: it does not say so.
+std::string unreachable_server(const std::string& reason) {
+    static constexpr std::string_view kBefore = "API request to ";
+    const std::size_t begin = reason.find(kBefore);
+    const std::size_t end = reason.find("/api/2.0/mlflow", begin);
+    if (begin == std::string::npos || end == std::string::npos) return {};
+    if (reason.find("failed with exception", end) == std::string::npos) return {};
+    return reason.substr(begin + kBefore.size(), end - begin - kBefore.size());
+}
+
+/// A remark for scripts whose MLflow client talks to another server or folder, where it does not
+/// find the trial's run. Here it would have.
 std::string remark_on_address(const std::string& reason, const std::string& run_id) {
+    static constexpr std::string_view kTakeOut =
+        ": take that line out, so that it follows MLFLOW_TRACKING_URI";
+    const auto says = [&reason](const std::string& words) {
+        return reason.find(words) != std::string::npos;
+    };
+    // As MLflow says it with a server or a database, and with a folder.
     const bool misses_run =
-        reason.find(run_id) != std::string::npos && reason.find("not found") != std::string::npos;
-    const bool has_folder = reason.find("The filesystem tracking backend") != std::string::npos;
-    if (!misses_run && !has_folder) return {};
-    return "; the script sets another tracking URI (mlflow.set_tracking_uri), where the trial's "
-           "run is not: take that line out, so that it follows MLFLOW_TRACKING_URI";
+        says("Run with id=" + run_id + " not found") || says("Run '" + run_id + "' not found");
+    if (misses_run || says("The filesystem tracking backend"))
+        return "; the script sets another tracking URI (mlflow.set_tracking_uri), where the "
+               "trial's run is not" +
+               std::string(kTakeOut);
+    if (const std::string server = unreachable_server(reason); !server.empty())
+        return "; nothing of this attempt arrived here: unless " + server +
+               " is this server, the script sets another tracking URI (mlflow.set_tracking_uri)" +
+               std::string(kTakeOut);
+    return {};
 }
 
 /// In batches that the store takes.
@@ -83,6 +105,7 @@ std::vector<tracker::Command> report_commands(const AttemptReport& report, std::
 }  // namespace
 
 void AgentCalls::register_agent(RegisterRequest request, Done<RegisterReply> done) {
+    if (const auto checked = check_registration(request); !checked) return done(checked.error());
     LockedBatch locked(lock_);
     if (request.agent_id.empty() || request.agent_id.size() > kKeyCharsMax)
         return locked.after([done] {
@@ -94,6 +117,14 @@ void AgentCalls::register_agent(RegisterRequest request, Done<RegisterReply> don
                        "the server knows " + std::to_string(kAgentsMax) +
                            " agents already, its limit; agents that are silent are forgotten "
                            "after " +
+                           duration_text(kAgentForgotten_ms)});
+        });
+    if (!agents_.has_room_for(request))
+        return locked.after([done] {
+            done(Error{Code::kRequestLimitExceeded,
+                       "the registrations of all agents have reached " +
+                           std::to_string(kAgentsBytesMax >> 20) +
+                           " MiB, the server's limit; agents that are silent are forgotten after " +
                            duration_text(kAgentForgotten_ms)});
         });
     RegisterReply reply{.agent_id = request.agent_id,
@@ -247,6 +278,7 @@ void AgentCalls::settle(const std::string& agent_id, const AttemptId& attempt,
     Member* const member = attempts_.current_member(ref, agent_id, attempt.attempt);
     if (member == nullptr) return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
+    study.note_activity(clock_.now_ms());  // it asks for the next trial in a moment
     const std::uint64_t best = study.best_version();
     // One that could not be begun leaves its place to none yet: the agent says when.
     const bool is_place_free = request.outcome != Outcome::kLost;

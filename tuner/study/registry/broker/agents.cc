@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
 #include "tuner/options/bytes.h"
 #include "tuner/study/registry/timers.h"
 
@@ -52,6 +53,52 @@ std::string room_words(const Room& room) {
 
 }  // namespace
 
+Result<void> check_registration(const RegisterRequest& facts) {
+    const auto check_count = [](const char* field, std::size_t count,
+                                std::size_t most) -> Result<void> {
+        if (count <= most) return {};
+        return Error{Code::kInvalidParameterValue,
+                     "field '" + std::string(field) + "' of an agent's registration has " +
+                         std::to_string(count) + " entries; at most " + std::to_string(most) +
+                         " are taken"};
+    };
+    const auto check_word = [](const char* field, const std::string& word) -> Result<void> {
+        if (word.size() <= kAgentWordBytesMax) return {};
+        return Error{Code::kInvalidParameterValue,
+                     "field '" + std::string(field) +
+                         "' of an agent's registration has a text of " +
+                         std::to_string(word.size()) + " bytes; at most " +
+                         std::to_string(kAgentWordBytesMax) + " are taken"};
+    };
+    TUNE_TRY_VOID(check_word("host", facts.host));
+    TUNE_TRY_VOID(check_word("address", facts.address));
+    TUNE_TRY_VOID(check_word("version", facts.version));
+    TUNE_TRY_VOID(check_word("session", facts.session));
+    TUNE_TRY_VOID(check_count("devices", facts.devices.size(), kAgentGpusMax));
+    TUNE_TRY_VOID(check_count("labels", facts.labels.size(), kAgentLabelsMax));
+    TUNE_TRY_VOID(check_count("running", facts.running.size(), kAgentAttemptsMax));
+    for (const std::string& uuid : facts.gpus) TUNE_TRY_VOID(check_word("gpus", uuid));
+    for (const std::string& label : facts.labels) TUNE_TRY_VOID(check_word("labels", label));
+    for (const GpuFacts& gpu : facts.devices) {
+        TUNE_TRY_VOID(check_word("devices", gpu.uuid));
+        TUNE_TRY_VOID(check_word("devices", gpu.name));
+    }
+    for (const AttemptId& attempt : facts.running)
+        TUNE_TRY_VOID(check_word("running", attempt.run_id));
+    return {};
+}
+
+std::size_t registration_bytes(const RegisterRequest& facts) {
+    std::size_t bytes = sizeof(RegisterRequest) + facts.agent_id.size() + facts.host.size() +
+                        facts.address.size() + facts.version.size() + facts.session.size();
+    for (const std::string& uuid : facts.gpus) bytes += sizeof(GpuRoom) + 2 * uuid.size();
+    for (const std::string& label : facts.labels) bytes += 2 * (sizeof(label) + label.size());
+    for (const GpuFacts& gpu : facts.devices)
+        bytes += sizeof(gpu) + gpu.uuid.size() + gpu.name.size();
+    for (const AttemptId& attempt : facts.running) bytes += sizeof(attempt) + attempt.run_id.size();
+    return bytes;
+}
+
 Error unknown_agent(const std::string& agent_id) {
     return {Code::kResourceDoesNotExist, "the agent '" + agent_id +
                                              "' is not registered (the server may have restarted); "
@@ -63,9 +110,22 @@ Agent* Agents::find(const std::string& id) {
     return found == agents_.end() ? nullptr : &found->second;
 }
 
+bool Agents::has_room_for(const RegisterRequest& facts) {
+    const Agent* const before = find(facts.agent_id);
+    const std::size_t freed = before == nullptr ? 0 : registration_bytes(before->facts);
+    return bytes_ - freed + registration_bytes(facts) <= kAgentsBytesMax;
+}
+
 bool Agents::add(RegisterRequest facts, std::int64_t now_ms) {
     facts.slots = std::clamp(facts.slots, 0, kAgentSlotsMax);
     if (facts.gpus.size() > kAgentGpusMax) facts.gpus.resize(kAgentGpusMax);
+    if (facts.excluded.size() > kAgentExcludedMax) facts.excluded.resize(kAgentExcludedMax);
+    for (std::string& reason : facts.excluded) {
+        if (reason.size() <= kExcludedBytesMax) continue;
+        std::size_t end = kExcludedBytesMax;
+        while (end > 0 && is_utf8_continuation(reason[end])) --end;
+        reason.resize(end);
+    }
     const bool is_new_kind = add_kind(facts);
     const auto [entry, is_new] = agents_.try_emplace(facts.agent_id);
     Agent& agent = entry->second;
@@ -74,8 +134,12 @@ bool Agents::add(RegisterRequest facts, std::int64_t now_ms) {
         agent.place = by_silence_.insert(by_silence_.end(), facts.agent_id);
     else
         is_gone_kind = remove_kind(agent.facts);
-    if (!is_new) capacity_ -= capacity_of(room_of(agent.facts));
+    if (!is_new) {
+        capacity_ -= capacity_of(room_of(agent.facts));
+        bytes_ -= registration_bytes(agent.facts);
+    }
     agent.facts = std::move(facts);
+    bytes_ += registration_bytes(agent.facts);
     agent.room = room_of(agent.facts);
     capacity_ += capacity_of(agent.room);
     if (const auto* const held = held_by(agent.facts.agent_id))
@@ -122,6 +186,7 @@ bool Agents::forget(const std::string& id) {
     if (agent == agents_.end()) return false;
     const bool is_kind_gone = remove_kind(agent->second.facts);
     capacity_ -= capacity_of(room_of(agent->second.facts));
+    bytes_ -= registration_bytes(agent->second.facts);
     ungrouped_.insert(id);
     by_silence_.erase(agent->second.place);
     agents_.erase(agent);

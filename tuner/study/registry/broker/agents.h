@@ -31,9 +31,29 @@ inline constexpr std::size_t kAgentsMax = 20'000;
 inline constexpr int kAgentSlotsMax = 1024;
 /// GPUs that an agent may register; no machine has as many.
 inline constexpr std::size_t kAgentGpusMax = 1024;
+/// Bytes of each word of a registration: id, host, address, session, UUIDs, names of GPUs, labels.
+/// A host's name has at most 253 (RFC 1035).
+inline constexpr std::size_t kAgentWordBytesMax = 255;
+/// Labels of one agent: a trial names the few it needs, and each is compared where it is placed.
+inline constexpr std::size_t kAgentLabelsMax = 64;
+/// Attempts that an agent names when it registers: those that it holds, and as many ends that were
+/// not acknowledged for each place.
+inline constexpr std::size_t kAgentAttemptsMax = 4 * kAgentSlotsMax;
+/// Bytes of all registrations together. Of a machine with 8 GPUs one has about 1 kB, so that
+/// kAgentsMax of them need a tenth of it.
+inline constexpr std::size_t kAgentsBytesMax = 256u << 20;
+/// Of what it says of those that it does not use.
+inline constexpr std::size_t kAgentExcludedMax = 64;
+inline constexpr std::size_t kExcludedBytesMax = 1000;
 /// An agent that holds nothing and is silent for so long is forgotten. It registers again when it
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;
+
+/// Whether a registration keeps within the limits for each of its fields; slots and GPUs beyond
+/// theirs are cut instead. Errors: kInvalidParameterValue naming field and limit.
+[[nodiscard]] Result<void> check_registration(const RegisterRequest& facts);
+/// What it takes in memory, about.
+[[nodiscard]] std::size_t registration_bytes(const RegisterRequest& facts);
 
 /// What a call of an agent gets that did not register.
 [[nodiscard]] Error unknown_agent(const std::string& agent_id);
@@ -55,6 +75,8 @@ public:
     [[nodiscard]] bool contains(const std::string& id) const { return agents_.contains(id); }
     [[nodiscard]] bool is_full() const { return agents_.size() >= kAgentsMax; }
     [[nodiscard]] std::size_t size() const { return agents_.size(); }
+    /// Whether there is memory for the registration, in place of the same agent's earlier one.
+    [[nodiscard]] bool has_room_for(const RegisterRequest& facts);
 
     /// Registers the agent, or takes its new facts, cut to the limits above. True if a trial may
     /// have got a place that it could not have before.
@@ -129,6 +151,7 @@ private:
     std::unordered_map<const Trial*, Shares> shares_;
     std::set<std::string> changed_;
     Usage capacity_;
+    std::size_t bytes_ = 0;  // of all registrations
     std::unordered_map<const Study*, Usage> held_of_;
     std::unordered_map<std::string, Usage> held_by_user_;
     Groups groups_;

@@ -1,4 +1,10 @@
-// What runs where and what waits, for whoever looks. The one place that goes through all agents.
+// What runs where and what waits, for whoever looks: `tune top`, GET queue. The one place that goes
+// through all agents; nobody who starts or ends trials waits for more than this one pass under the
+// lock.
+//
+// A waiting study has one reason, the first that applies, from what its owner can change (paused,
+// its own limits) to what only others can (quotas, priorities, room). The reasons use the same
+// functions as the scheduler, so that they cannot say something else than what it does.
 
 #include "tuner/study/registry/broker/queue_report.h"
 
@@ -59,6 +65,7 @@ AgentView QueueReport::view_of(const Agent& agent) {
                    .silent_ms = clock_.monotonic_ms() - agent.heard_ms,
                    .room = agent.room,
                    .gpus = agent.facts.devices,
+                   .excluded = agent.facts.excluded,
                    .is_waiting = waiting_.has_lease_poll(id)};
     if (!backfill_.holds().on(id).empty())
         view.held_for = backfill_.holds().on(id).front()->study->name();

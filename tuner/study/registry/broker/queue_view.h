@@ -31,9 +31,10 @@ struct AgentView {
     std::string version = {};
     std::int64_t silent_ms = 0;
     Room room = {};
-    std::vector<GpuFacts> gpus = {};  ///< as the agent described them
-    bool is_waiting = false;          ///< for a trial, in a long-poll
-    std::string held_for = {};        ///< the study for whose trial it is kept
+    std::vector<GpuFacts> gpus = {};         ///< as the agent described them
+    std::vector<std::string> excluded = {};  ///< RegisterRequest::excluded
+    bool is_waiting = false;                 ///< for a trial, in a long-poll
+    std::string held_for = {};               ///< the study for whose trial it is kept
     std::vector<LeaseView> leases = {};
 };
 

@@ -1,4 +1,19 @@
-// Ask, report, tell and enqueue: trials in the hands of REST clients.
+// Trials in the hands of REST clients: ask, enqueue, report, renew and tell.
+//
+// A client retries what it got no response to, so each call may come twice and must have one
+// effect. An ask or an enqueue with the request id of an earlier one gets the same trials. A report
+// that repeats the last one is written with the same timestamp and so is the same row, which the
+// store drops. A tell counts as a repeat if it has the request id of the accepted end or describes
+// the same end; anything else about a trial that is over is a conflict.
+//
+// An attempt is fenced by its number: what names an earlier attempt is refused, and a client whose
+// trial was asked with a lease has to name the attempt, since another client may hold the trial by
+// now. A trial that was cancelled while its client computed is late, not wrong: the client hears
+// stop, or success.
+//
+// Responses are sent once the change is on disk. A report waits for the pruner as well
+// (after_observed), so that its verdict is in the response to the value that caused it; a tell
+// waits so that every value reported before it counts.
 
 #include "tuner/study/registry/clients/client_trials.h"
 
@@ -151,7 +166,7 @@ Result<void> check_held_by_client(const TrialRef& ref, int attempt) {
         return Error{Code::kInvalidParameterValue,
                      words +
                          " was asked with a lease, so another client may hold it by now; name "
-                         "the 'attempt' that ask answered (attempt " +
+                         "the 'attempt' that ask returned (attempt " +
                          std::to_string(trial.attempt) + " is running)"};
     return {};
 }
@@ -408,6 +423,44 @@ void ClientTrials::renew(const TrialName& name, Done<std::optional<Action>> done
     locked.after([done, action] { done(action); });
 }
 
+// --- profile -------------------------------------------------------------------------------------
+
+void ClientTrials::profile(const TrialName& name, std::int64_t steps, Done<void> done) {
+    LockedBatch locked(lock_);
+    const auto refuse = [&](Error error) {
+        locked.after([done, error = std::move(error)] { done(error); });
+    };
+    if (steps < 1 || steps > kProfileStepsMax)
+        return refuse(
+            {Code::kInvalidParameterValue, "steps must be 1.." + std::to_string(kProfileStepsMax)});
+    const Result<TrialRef> ref = find_named(name);
+    if (!ref) return refuse(ref.error());
+    Trial& trial = *ref->trial;
+    const std::string words = trial_words(*ref->study, trial);
+    if (trial.state != TrialState::kRunning)
+        return refuse({Code::kResourceConflict, words + " is not running: it is " +
+                                                    std::string(trial_state_name(trial.state))});
+    TrialProgress& progress = *trial.progress;
+    if (progress.holder.members.empty())
+        return refuse({Code::kResourceConflict,
+                       words + " is in the hands of a client, which nobody can ask for a trace"});
+    if (ref->study->config().resources.pool > 0)
+        return refuse({Code::kResourceConflict,
+                       words + " runs in a pool, whose trials cannot be told apart in a trace"});
+    const std::int64_t turn = progress.profile ? progress.profile->turn + 1 : 1;
+    progress.profile = Directive{.run_id = trial.run_id,
+                                 .attempt = trial.attempt,
+                                 .action = Action::kProfile,
+                                 .reason = {},
+                                 .steps = steps,
+                                 .turn = turn};
+    for (Member& member : progress.holder.members) {
+        member.is_directed = false;
+        if (!member.has_ended) events_.wake_heartbeat(locked, member.agent_id);
+    }
+    locked.after([done] { done({}); });
+}
+
 // --- tell ----------------------------------------------------------------------------------------
 
 void ClientTrials::tell(TellRequest request, Done<void> done) {
@@ -457,14 +510,18 @@ Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
                      "a trial ends as complete, pruned, failed or cancelled"};
     TUNE_TRY(given, final_values(study, request));
     TUNE_TRY_VOID(check_final_cost(study, request));
-    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(given);
+    const ResultMetrics::Outcome outcome =
+        trial.progress->metrics.outcome(given, trial.failed_attempt);
     if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
         return Error{Code::kInvalidParameterValue,
                      trial_words(study, trial) + ": no value" +
                          (measured_metrics(study.config()).size() == 1
                               ? ""
                               : " of metric '" + outcome.bad_metric + "'") +
-                         " was given, and none was reported"};
+                         " was given, and none was reported" +
+                         (outcome.is_of_failed
+                              ? " since attempt " + std::to_string(trial.failed_attempt) + " failed"
+                              : "")};
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
     write_final_values(locked, ref, given, request.cost);

@@ -30,6 +30,7 @@ public:
     void report(ClientReport report, Done<std::optional<Action>> done);
     void renew(const TrialName& name, Done<std::optional<Action>> done);
     void tell(TellRequest request, Done<void> done);
+    void profile(const TrialName& name, std::int64_t steps, Done<void> done);
     void enqueue(const std::string& name, const std::string& params_json, std::string request_id,
                  Done<AskedTrial> done);
 

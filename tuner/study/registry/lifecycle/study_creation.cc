@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/system/user_name.h"
+#include "base/text/counted.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/journal/warm_start.h"
 #include "tuner/study/registry/registration/registration.h"
@@ -31,21 +32,31 @@ std::string list_of(const std::vector<std::string>& differences) {
     return text;
 }
 
+/// Of what Study::differences says.
+bool are_of_space(const std::vector<std::string>& differences) {
+    return std::all_of(differences.begin(), differences.end(), [](const std::string& difference) {
+        return difference.starts_with("space.");
+    });
+}
+
 bool has_finite_values(const Trial& trial) {
     const auto is_finite = [](double value) { return std::isfinite(value); };
     return trial.value && is_finite(*trial.value) &&
            std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
 }
 
+std::string counted_objectives(const StudyConfig& config) {
+    return counted(static_cast<std::int64_t>(1 + config.more_metrics.size()), "objective");
+}
+
 /// Values can be compared when there are as many, with the same goals; another name is noted.
 Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
     const std::string& name = to.warm_start->from;
     if (from.more_metrics.size() != to.more_metrics.size())
-        return Error{Code::kInvalidParameterValue,
-                     "warm_start.from: study '" + name + "' has " +
-                         std::to_string(1 + from.more_metrics.size()) +
-                         " objectives and this one " + std::to_string(1 + to.more_metrics.size()) +
-                         "; give its points as `initial` instead"};
+        return Error{Code::kInvalidParameterValue, "warm_start.from: study '" + name + "' has " +
+                                                       counted_objectives(from) + " and this one " +
+                                                       counted_objectives(to) +
+                                                       "; give its points as `initial` instead"};
     for (std::size_t i = 0; i <= from.more_metrics.size(); ++i) {
         const MetricConfig& theirs = i == 0 ? from.metric : from.more_metrics[i - 1];
         const MetricConfig& ours = i == 0 ? to.metric : to.more_metrics[i - 1];
@@ -73,16 +84,51 @@ void StudyCreation::create(StudyConfig config, CreateOptions options, Done<Creat
     if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
     if (book_.is_unreadable(config.study)) return done(book_.no_such_study(config.study));
-    Wanted wanted{std::move(config), options, std::move(done)};
+    auto shared = std::make_shared<Wanted>(Wanted{std::move(config), options, std::move(done)});
     LockedBatch locked(lock_);
-    if (Study* study = book_.find(wanted.config.study))
-        return resume(locked, *study, std::move(wanted));
-    auto shared = std::make_shared<Wanted>(std::move(wanted));
-    if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
+    Study* const study = book_.find(shared->config.study);
+    const bool is_extended = study != nullptr && options.extend && !options.only_new &&
+                             study->config().space != shared->config.space &&
+                             are_of_space(study->differences(shared->config));
+    if (study != nullptr && !is_extended) return resume(locked, *study, std::move(*shared));
+    const auto job = [this, shared, is_extended] {
+        if (is_extended) return extend(std::move(*shared));
+        find_experiment(std::move(*shared));
+    };
+    if (store_.post_read(job)) return;
     locked.after([shared] {
         shared->done(
             Error{Code::kRequestLimitExceeded, "the server is busy or stopping; try again"});
     });
+}
+
+/// On a reader thread: the points of its trials are brought into the new space, a part of them
+/// copied under the lock at a time, before they change there.
+void StudyCreation::extend(Wanted wanted) {
+    const std::string name = wanted.config.study;
+    if (options_.before_reading) options_.before_reading(name);
+    Result<void> fits;
+    while (fits) {
+        std::vector<std::pair<Point, Point>> some;
+        {
+            LockedBatch locked(lock_);
+            Study* const study = book_.find(name);
+            if (study == nullptr) break;  // it was removed meanwhile
+            Study::Extension& begun = wanted.extension;
+            if (begun.from != study->config().space) begun = {.from = study->config().space};
+            const auto& trials = study->trials();
+            const std::size_t end = std::min(trials.size(), begun.points.size() + kLoadSlice);
+            for (std::size_t at = begun.points.size(); at < end; ++at)
+                some.emplace_back(trials[at].point, trials[at].fixed);
+            if (some.empty()) return resume(locked, *study, std::move(wanted));
+        }
+        for (const auto& [point, fixed] : some) {
+            fits = Study::extend_trial(point, fixed, wanted.config.space, wanted.extension);
+            if (!fits) break;
+        }
+    }
+    if (!fits) return wanted.done(fits.error());
+    find_experiment(std::move(wanted));
 }
 
 /// On a reader thread: the experiment of the study's name is used, or made where there is none or
@@ -92,7 +138,7 @@ void StudyCreation::find_experiment(Wanted wanted) {
     if (const std::string& model = wanted.config.register_as; !model.empty()) {
         // Said before the trials run; asked again when the best of them is known.
         const auto rights =
-            registry_rights(store_, model, wanted.options.user, default_permission_);
+            registry_rights(store_, model, wanted.options.user, options_.default_permission);
         if (!rights) return wanted.done(rights.error());
     }
     const auto experiment = store_.get_experiment_by_name(name);
@@ -109,12 +155,18 @@ void StudyCreation::find_experiment(Wanted wanted) {
                   });
 }
 
+/// Goes on on a reader thread: what an earlier study taught may take its time.
 void StudyCreation::experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome) {
-    if (outcome)
-        return create_in_experiment(std::move(wanted), std::get<tracker::ExperimentId>(*outcome));
-    if (outcome.error().code != Code::kResourceAlreadyExists) return wanted.done(outcome.error());
+    if (!outcome && outcome.error().code != Code::kResourceAlreadyExists)
+        return wanted.done(outcome.error());
+    std::optional<tracker::ExperimentId> made;
+    if (outcome) made = std::get<tracker::ExperimentId>(*outcome);
     auto shared = std::make_shared<Wanted>(std::move(wanted));
-    if (!store_.post_read([this, shared] { find_experiment(std::move(*shared)); }))
+    const auto go_on = [this, shared, made] {
+        if (made) return create_in_experiment(std::move(*shared), *made);
+        find_experiment(std::move(*shared));
+    };
+    if (!store_.post_read(go_on))
         shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
 }
 
@@ -124,10 +176,8 @@ void StudyCreation::create_in_experiment(Wanted wanted, std::int64_t experiment_
         LockedBatch locked(lock_);
         if (Study* study = book_.find(config.study))  // another client was faster
             return resume(locked, *study, std::move(wanted));
-        if (Result<void> filled = fill_warm_start(config); !filled)
-            return locked.after(
-                [done = std::move(wanted.done), error = filled.error()] { done(error); });
     }
+    if (Result<void> filled = fill_warm_start(config); !filled) return wanted.done(filled.error());
     StudyIdentity identity{.name = config.study,
                            .id = random_hex(8),
                            .run_id = random_hex(16),
@@ -189,22 +239,19 @@ std::vector<Trial*> StudyCreation::begin_warm(Study& study) const {
     return first;
 }
 
-/// From the study that a warm start names, under the lock: the trials travel in the new study's
-/// configuration from here on, so that neither a deletion nor a change of the other matters.
+/// From the study that a warm start names: the trials travel in the new study's configuration from
+/// here on, so that neither a deletion nor a change of the other matters.
 Result<void> StudyCreation::fill_warm_start(StudyConfig& config) const {
     if (!config.warm_start) return {};
     WarmStartConfig& warm_start = *config.warm_start;
     if (warm_start.trials.empty()) {
-        const Study* from = book_.find(warm_start.from);
-        if (from == nullptr)
-            return Error{Code::kResourceDoesNotExist,
-                         "warm_start.from: " + book_.no_such_study(warm_start.from).message};
-        TUNE_TRY_VOID(compare_objectives(from->config(), config));
-        for (const Trial& trial : from->trials())
-            if (trial.state == TrialState::kComplete && has_finite_values(trial) &&
-                violation_of(trial, from->config()) <= 0)
-                warm_start.trials.push_back({to_text(from->config().space.to_json(trial.point)),
-                                             *trial.value, trial.more_values});
+        TUNE_TRY(results, take_results(warm_start.from));
+        TUNE_TRY_VOID(compare_objectives(*results.config, config));
+        const Space& space = results.config->space;
+        for (const Finished& trial : results.trials)
+            if (violation_of(results.config->constraints, trial.constraint_values) <= 0)
+                warm_start.trials.push_back(
+                    {to_text(space.to_json(trial.point)), trial.value, trial.more_values});
         if (warm_start.trials.empty())
             return Error{Code::kInvalidParameterValue, "warm_start.from: no trial of study '" +
                                                            warm_start.from + "' is complete"};
@@ -215,24 +262,72 @@ Result<void> StudyCreation::fill_warm_start(StudyConfig& config) const {
     return {};
 }
 
+/// Copied in slices between which others get their turn. A study that gets another space meanwhile
+/// is copied anew: its points were moved into that.
+Result<StudyCreation::Results> StudyCreation::take_results(const std::string& name) const {
+    if (options_.before_reading) options_.before_reading(name);
+    for (;;) {
+        Results results;
+        const Study* study = nullptr;
+        Retired::Hold hold;
+        {
+            const auto lock = lock_.take();
+            study = book_.find(name);
+            if (study == nullptr)
+                return Error{Code::kResourceDoesNotExist,
+                             "warm_start.from: " + book_.no_such_study(name).message};
+            hold = book_.retired().hold();
+            results.config = study->shared_config();
+        }
+        bool is_whole = false;
+        while (!is_whole) {
+            const auto lock = lock_.take();
+            if (study->config().space != results.config->space) break;
+            is_whole = take_slice(*study, results);
+        }
+        if (is_whole) return results;
+    }
+}
+
+/// True once there are no more.
+bool StudyCreation::take_slice(const Study& study, Results& results) {
+    const auto& trials = study.trials();
+    const std::size_t end = std::min(trials.size(), results.seen + kLoadSlice);
+    for (; results.seen < end; ++results.seen) {
+        const Trial& trial = trials[results.seen];
+        if (trial.state == TrialState::kComplete && has_finite_values(trial))
+            results.trials.push_back(
+                {trial.point, *trial.value, trial.more_values, trial.constraint_values});
+    }
+    return end == trials.size();
+}
+
 Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
-                                              const CreateOptions& options) {
+                                              const CreateOptions& options,
+                                              Study::Extension begun) {
     const std::vector<std::string> differences = study.differences(config);
-    const bool is_space_alone =
-        std::all_of(differences.begin(), differences.end(),
-                    [](const std::string& difference) { return difference.starts_with("space."); });
+    const bool is_space_alone = are_of_space(differences);
     if (differences.empty()) {
         study.reconfigure(std::move(config));
         return {};
     }
-    if (options.extend && is_space_alone) return study.extend(std::move(config));
-    return Error{Code::kResourceConflict,
-                 "study '" + study.name() + "'" + std::string(kDifferentSettings) +
-                     list_of(differences) + ". Choose another name" +
-                     (is_space_alone ? "," : " or") + " undo the change to continue it" +
-                     (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
-                                       "then count with the init of parameters that are new."
-                                     : ".")};
+    if (options.extend && is_space_alone) return study.extend(std::move(config), std::move(begun));
+    const std::string& name = study.name();
+    std::string ways = "Undo the change to continue it";
+    if (is_space_alone)
+        ways +=
+            ", extend it (--extend, \"extend\": true; its trials then count with the init of "
+            "parameters that are new)";
+    if (study.count(TrialState::kComplete) == 0)
+        ways += options.replace
+                    ? ", wait until nobody runs its trials any more, when it is replaced"
+                    : ", replace it, as none of its trials is complete (\"replace\": true)";
+    ways +=
+        ", give the new study a name of its own (--study NEW), or remove this one first (`tune "
+        "rm " +
+        name + "`, study.delete() in Python).";
+    return Error{Code::kResourceConflict, "study '" + name + "' exists with different settings: " +
+                                              list_of(differences) + ". " + ways};
 }
 
 void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {
@@ -242,7 +337,9 @@ void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {
         });
     if (is_replaced(study, wanted)) return replace(locked, study, std::move(wanted));
     Result<void> taken = check_usable(study);
-    if (taken) taken = take_other_config(study, std::move(wanted.config), wanted.options);
+    if (taken)
+        taken = take_other_config(study, std::move(wanted.config), wanted.options,
+                                  std::move(wanted.extension));
     if (!taken)
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
@@ -267,10 +364,7 @@ bool StudyCreation::is_replaced(const Study& study, const Wanted& wanted) const 
     if (!wanted.options.replace || study.count(TrialState::kComplete) > 0 || events_.is_held(study))
         return false;
     const std::vector<std::string> differences = study.differences(wanted.config);
-    const bool is_extended =
-        wanted.options.extend &&
-        std::all_of(differences.begin(), differences.end(),
-                    [](const std::string& difference) { return difference.starts_with("space."); });
+    const bool is_extended = wanted.options.extend && are_of_space(differences);
     return !differences.empty() && !is_extended;
 }
 

@@ -15,13 +15,6 @@
 #include "tuner/study/journal/journal.h"
 
 namespace tune::tuner {
-namespace {
-
-/// Runs that one write changes: a transaction stays small.
-constexpr std::size_t kRunsAtOnce = 1000;
-
-}  // namespace
-
 void StudyLifecycle::change(const std::string& name, Change change, Done<void> done) {
     LockedBatch locked(lock_);
     Study* study = book_.find(name);
@@ -78,7 +71,8 @@ std::vector<Trial*> StudyLifecycle::run_again(Study& study) {
     const bool has_rested = study.state() != StudyState::kRunning;
     study.set_state(StudyState::kRunning);
     events_.note_obstacle(study);
-    if (!has_rested) return {};
+    // One whose client died before a success had no chance to rest.
+    if (!has_rested && events_.is_held(study)) return {};
     std::vector<Trial*> again = study.excuse_failures(clock_.now_ms());
     for (Trial* trial : again) book_.admit(study, *trial);
     return again;
@@ -96,11 +90,7 @@ void StudyLifecycle::take_experiment(LockedBatch& locked, const tracker::Experim
         if (study->note().starts_with("paused: a trial could not be written"))
             study->set_state(StudyState::kRunning);
         if (!is_deleted) {
-            for (std::uint64_t number = 0; number < study->trials().size(); ++number) {
-                Trial& trial = *study->find(number);
-                if (!std::exchange(trial.sync.detached, false)) continue;
-                writer_.write_trial(locked, *study, trial, nullptr, {});
-            }
+            writer_.write_detached(locked, *study);
             writer_.write_study(locked, *study, {});
         }
         events_.notify(locked, *study, nullptr);
@@ -132,6 +122,7 @@ void StudyLifecycle::rename(const std::string& name, const std::string& new_name
     commands.insert(commands.begin(), tracker::DeleteDocument{kStudyCollection, name});
     commands.push_back(
         tracker::UpdateRun{.run_id = study->identity().run_id, .run_name = new_name});
+    commands.push_back(RunSweeps::note(*study, SweepKind::kRename));
     if (record) commands = record(study, std::move(commands));
     locked.write(std::move(commands), [this, study, name, new_name, done](
                                           LockedBatch& later, const Result<void>& result) {
@@ -139,17 +130,12 @@ void StudyLifecycle::rename(const std::string& name, const std::string& new_name
             book_.rename(new_name, name);
             return later.after([done, error = result.error()] { done(error); });
         }
+        sweeps_.begin(later, *study, SweepKind::kRename);
         events_.notify(later, *study, nullptr);
         later.after([this, id = study->identity().experiment_id, name, new_name, done] {
             rename_experiment(id, name, new_name, done);
         });
     });
-    for (const Trial& trial : study->trials()) {
-        if (!trial.sync.run_confirmed || trial.sync.detached) continue;
-        std::vector<tracker::Command> tag;
-        tag.push_back(tracker::SetTag{trial.run_id, {"tune.study", new_name}});
-        locked.write(std::move(tag), {});
-    }
 }
 
 /// The experiment's name is only shown: one that bears another name than the study, or whose new
@@ -164,34 +150,6 @@ void StudyLifecycle::rename_experiment(std::int64_t experiment_id, const std::st
                       [answer](const Result<tracker::Outcome>&) { answer(); });
     });
     if (!is_asked) answer();
-}
-
-/// The runs of the study and its trials, as MLflow deletes and restores them. A write that a single
-/// run refuses (`tune gc` took it) is repeated run by run.
-void StudyLifecycle::change_runs(LockedBatch& locked, const Study& study, bool deletes) {
-    std::vector<std::string> runs = {study.identity().run_id};
-    for (const Trial& trial : study.trials())
-        if (trial.sync.run_requested) runs.push_back(trial.run_id);
-    const auto command = [deletes](const std::string& run_id) {
-        return deletes ? tracker::Command(tracker::DeleteRun{run_id})
-                       : tracker::Command(tracker::RestoreRun{run_id});
-    };
-    for (std::size_t at = 0; at < runs.size(); at += kRunsAtOnce) {
-        const auto begin = runs.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto count = std::min(kRunsAtOnce, runs.size() - at);
-        std::vector<std::string> some(begin, begin + static_cast<std::ptrdiff_t>(count));
-        std::vector<tracker::Command> commands;
-        for (const std::string& run_id : some) commands.push_back(command(run_id));
-        locked.write(std::move(commands), [some = std::move(some), command](
-                                              LockedBatch& later, const Result<void>& result) {
-            if (result) return;
-            for (const std::string& run_id : some) {
-                std::vector<tracker::Command> one;
-                one.push_back(command(run_id));
-                later.write(std::move(one), {});
-            }
-        });
-    }
 }
 
 void StudyLifecycle::erase(LockedBatch& locked, Study& study, const Recording& record,
@@ -215,10 +173,13 @@ void StudyLifecycle::erase(LockedBatch& locked, Study& study, const Recording& r
     std::vector<tracker::Command> moved;
     moved.push_back(tracker::DeleteDocument{kStudyCollection, study.name()});
     moved.push_back(tracker::PutDocument{kErasedCollection, study.identity().id, to_text(erased)});
+    moved.push_back(RunSweeps::note(study, SweepKind::kDelete));
     if (record) moved = record(nullptr, std::move(moved));
-    locked.write(std::move(moved), std::move(written));
-    change_runs(locked, study, true);
-
+    locked.write(std::move(moved), [this, &study, written = std::move(written)](
+                                       LockedBatch& later, const Result<void>& result) {
+        if (result) sweeps_.begin(later, study, SweepKind::kDelete);
+        if (written) written(later, result);
+    });
     waits_.refuse(locked, study, book_.no_such_study(study.name()));
     writer_.forget(study);
     book_.retire(study);
@@ -274,49 +235,58 @@ void StudyLifecycle::restore_erased(const std::string& name, Done<void> done,
         return done(Error{Code::kDataLoss, "the runs of study '" + name +
                                                "' were removed for good (tune gc); it cannot be "
                                                "restored"});
-    std::vector<tracker::Command> commands;
-    if (experiment->lifecycle_stage == tracker::LifecycleStage::kDeleted)
-        commands.push_back(tracker::RestoreExperiment{erased->experiment_id});
-    commands.push_back(tracker::DeleteDocument{kErasedCollection, erased->id});
-    commands.push_back(tracker::PutDocument{kStudyCollection, name, erased->study_text});
-    {
-        LockedBatch locked(lock_);
-        if (book_.find(name) != nullptr)  // another client was faster
-            return locked.after([done, name] {
-                done(Error{Code::kResourceAlreadyExists, "there is a study '" + name + "' again"});
-            });
-        // Agents find the old ones of this process, which are gone.
-        book_.retired().each([&](const Study& old) {
-            if (old.identity().id == erased->id) book_.forget_runs(old);
-        });
-        const auto with_experiment = [this, &name, &record](const Study* study,
-                                                            std::vector<tracker::Command> all) {
-            book_.find(name)->set_experiment_deleted(false);
-            return record ? record(study, std::move(all)) : all;
-        };
-        bring_in(locked, {kStudyCollection, name, erased->study_text}, std::move(commands), done,
-                 with_experiment);
-        if (Study* const study = book_.find(name)) change_runs(locked, *study, false);
-    }
+    const auto prepare = [&erased, &experiment, &record](Study& study) {
+        std::vector<tracker::Command> commands;
+        if (experiment->lifecycle_stage == tracker::LifecycleStage::kDeleted)
+            commands.push_back(tracker::RestoreExperiment{erased->experiment_id});
+        commands.push_back(tracker::DeleteDocument{kErasedCollection, erased->id});
+        commands.push_back(
+            tracker::PutDocument{kStudyCollection, study.name(), erased->study_text});
+        commands.push_back(RunSweeps::note(study, SweepKind::kRestore));
+        study.set_experiment_deleted(false);
+        return record ? record(&study, std::move(commands)) : commands;
+    };
+    bring_in({kStudyCollection, name, erased->study_text}, SweepKind::kRestore, done, prepare);
 }
 
-void StudyLifecycle::bring_in(LockedBatch& locked, const tracker::Document& document,
-                              std::vector<tracker::Command> commands, Done<void> done,
-                              const Recording& record) {
-    const Result<Study*> loaded = loader_.load(document);
-    if (!loaded) return locked.after([done, error = loaded.error()] { done(error); });
-    Study& study = **loaded;
-    events_.note_obstacle(study);
-    if (record) commands = record(&study, std::move(commands));
-    locked.write(std::move(commands),
-                 [this, &study, done](LockedBatch& later, const Result<void>& result) {
-                     if (!result) {
-                         book_.retire(study);
-                         return later.after([done, error = result.error()] { done(error); });
-                     }
-                     events_.notify(later, study, nullptr);
-                     later.after([done] { done({}); });
-                 });
+/// On a reader thread. Others go on while the study is read; it is theirs from the moment on at
+/// which its commands are on their way.
+void StudyLifecycle::bring_in(const tracker::Document& document, std::optional<SweepKind> sweep,
+                              const Done<void>& done,
+                              const std::function<std::vector<tracker::Command>(Study&)>& prepare) {
+    const std::string& name = document.key;
+    {
+        LockedBatch locked(lock_);
+        if (!brought_in_.insert(name).second)
+            return locked.after([done, name] {
+                done(Error{Code::kResourceConflict, "study '" + name + "' is on its way already"});
+            });
+    }
+    if (options_.before_reading) options_.before_reading(name);
+    Result<std::unique_ptr<Study>> read = loader_.read(document);
+    if (read) loader_.index(**read);
+    {
+        LockedBatch locked(lock_);
+        brought_in_.erase(name);
+        if (!read) return locked.after([done, error = read.error()] { done(error); });
+        if (book_.find(name) == nullptr) {
+            Study& study = loader_.admit(std::move(*read));
+            events_.note_obstacle(study);
+            return locked.write(
+                prepare(study),
+                [this, &study, sweep, done](LockedBatch& later, const Result<void>& result) {
+                    if (!result) {
+                        book_.retire(study);
+                        return later.after([done, error = result.error()] { done(error); });
+                    }
+                    if (sweep) sweeps_.begin(later, study, *sweep);
+                    events_.notify(later, study, nullptr);
+                    later.after([done] { done({}); });
+                });
+        }
+    }
+    loader_.forget_index(**read);  // another client was faster
+    done(Error{Code::kResourceAlreadyExists, "there is a study '" + name + "' already"});
 }
 
 void StudyLifecycle::take_in(tracker::PutDocument document, tracker::DeleteDocument note,
@@ -326,11 +296,26 @@ void StudyLifecycle::take_in(tracker::PutDocument document, tracker::DeleteDocum
         return locked.after([done, name = document.key] {
             done(Error{Code::kResourceAlreadyExists, "there is a study '" + name + "' already"});
         });
-    const tracker::Document read{document.collection, document.key, document.json_text};
+    auto job = [this, document = std::move(document), note = std::move(note), done] {
+        bring_in({document.collection, document.key, document.json_text}, {}, done,
+                 [&](const Study&) {
+                     return std::vector<tracker::Command>{document, note};
+                 });
+    };
+    if (!store_.post_read(std::move(job)))
+        locked.after([done] {
+            done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+        });
+}
+
+void StudyLifecycle::show_attended(LockedBatch& locked, Study& study, bool is_attended) {
+    study.set_shown_attended(is_attended);
+    if (study.state() != StudyState::kRunning) return;
     std::vector<tracker::Command> commands;
-    commands.push_back(std::move(document));
-    commands.push_back(std::move(note));
-    bring_in(locked, read, std::move(commands), std::move(done));
+    commands.push_back(tracker::UpdateRun{
+        .run_id = study.identity().run_id,
+        .status = is_attended ? tracker::RunStatus::kRunning : tracker::RunStatus::kScheduled});
+    locked.write(std::move(commands), {});
 }
 
 void StudyLifecycle::show_interrupted(LockedBatch& locked, bool is_interrupted) {

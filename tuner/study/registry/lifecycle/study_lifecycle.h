@@ -3,10 +3,14 @@
 // brought back; its experiment deleted by an MLflow client.
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tuner/study/registry/bookkeeping/study_services.h"
+#include "tuner/study/registry/lifecycle/run_sweeps.h"
 #include "tuner/study/registry/lifecycle/study_loader.h"
 
 namespace tune::tuner {
@@ -15,8 +19,9 @@ namespace tune::tuner {
 /// it.
 class StudyLifecycle {
 public:
-    StudyLifecycle(const StudyServices& in, StudyLoader& loader)
-        : clock_(in.clock),
+    StudyLifecycle(const StudyServices& in, StudyLoader& loader, RunSweeps& sweeps)
+        : options_(in.options),
+          clock_(in.clock),
           store_(in.store),
           lock_(in.lock),
           events_(in.events),
@@ -24,7 +29,8 @@ public:
           commits_(in.commits),
           waits_(in.waits),
           writer_(in.writer),
-          loader_(loader) {}
+          loader_(loader),
+          sweeps_(sweeps) {}
 
     using Change = Studies::Change;
 
@@ -39,24 +45,27 @@ public:
 
     /// Takes the study out of memory and of the list, its document to those of erased studies.
     void erase(LockedBatch& locked, Study& study, const Recording& record, Written written);
-    /// Runs a study again after a rest. The trials that are queued once more, to be written after
-    /// the study.
+    /// Runs a study again after a rest, or that nobody works on. The trials that are queued once
+    /// more, to be written after the study.
     std::vector<Trial*> run_again(Study& study);
     /// An experiment was changed, maybe that of a study.
     void take_experiment(LockedBatch& locked, const tracker::Experiment& experiment);
     /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
     void show_interrupted(LockedBatch& locked, bool is_interrupted);
+    /// The same for one whose last client has died, or that has one again.
+    void show_attended(LockedBatch& locked, Study& study, bool is_attended);
 
 private:
     void rename_experiment(std::int64_t experiment_id, const std::string& name,
                            const std::string& new_name, const Done<void>& done);
-    void change_runs(LockedBatch& locked, const Study& study, bool deletes);
     void restore_erased(const std::string& name, Done<void> done, const Recording& record);
-    /// Reads a study that is in the store and shows it once `commands` are written.
-    void bring_in(LockedBatch& locked, const tracker::Document& document,
-                  std::vector<tracker::Command> commands, Done<void> done,
-                  const Recording& record = {});
+    /// Reads a study that is in the store, without the lock, and shows it once what `prepare` says
+    /// (under the lock) is written; then `sweep` begins.
+    void bring_in(const tracker::Document& document, std::optional<SweepKind> sweep,
+                  const Done<void>& done,
+                  const std::function<std::vector<tracker::Command>(Study&)>& prepare);
 
+    const StudiesOptions& options_;
     const Clock& clock_;
     tracker::Store& store_;
     StudyLock& lock_;
@@ -66,6 +75,8 @@ private:
     StudyWaits& waits_;
     StudyWriter& writer_;
     StudyLoader& loader_;
+    RunSweeps& sweeps_;
+    std::set<std::string> brought_in_;  // names of studies that are being read
 };
 
 }  // namespace tune::tuner

@@ -330,7 +330,8 @@ bool AgentPolls::has_news(const std::string& agent_id) {
     const auto* const held = agents_.held_by(agent_id);
     return held != nullptr && std::any_of(held->begin(), held->end(), [&](const auto& entry) {
                const TrialProgress& progress = *entry.second.trial->progress;
-               return progress.directive && !progress.holder.find_running(agent_id)->is_directed;
+               return (progress.directive || progress.profile) &&
+                      !progress.holder.find_running(agent_id)->is_directed;
            });
 }
 
@@ -340,9 +341,14 @@ HeartbeatReply AgentPolls::heartbeat_reply(const HeartbeatPoll& poll) {
     if (held == nullptr) return reply;
     for (const auto& [run_id, ref] : *held) {
         TrialProgress& progress = *ref.trial->progress;
-        if (!progress.directive) continue;
-        progress.holder.find_running(poll.agent_id)->is_directed = true;
-        reply.directives.push_back(*progress.directive);
+        Member& member = *progress.holder.find_running(poll.agent_id);
+        if (progress.directive) reply.directives.push_back(*progress.directive);
+        // Once, until the agent may not have got it: there is no end of the attempt to wait for.
+        else if (progress.profile && !member.is_directed)
+            reply.directives.push_back(*progress.profile);
+        else
+            continue;
+        member.is_directed = true;
     }
     return reply;
 }

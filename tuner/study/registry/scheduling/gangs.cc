@@ -12,19 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/system/address.h"
 #include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/broker/lease_terms.h"
 
 namespace tune::tuner {
-namespace {
-
-constexpr std::string_view kLoopback = "127.";
-
-bool is_loopback(const std::string& address) {
-    return address.starts_with(kLoopback) || address == "::1" || address == "localhost";
-}
-
-}  // namespace
 
 /// Agents that wait for a lease and have room for a part each, if there are enough: those of one
 /// topology if possible, else the longest waiting.

@@ -6,13 +6,6 @@
 #include "tuner/study/journal/journal.h"
 
 namespace tune::tuner {
-namespace {
-
-/// Replays that wait or run. One of a large study takes minutes, and there is one thread for them.
-constexpr int kReplaysMax = 8;
-
-}  // namespace
-
 void Replays::replay(const std::string& name, Done<ReplayReport> done) {
     LockedBatch locked(lock_);
     const Study* study = book_.find(name);
@@ -38,6 +31,7 @@ void Replays::replay(const std::string& name, Done<ReplayReport> done) {
 }
 
 Result<ReplayReport> Replays::run(const std::string& name, const std::string& id) {
+    if (options_.before_reading) options_.before_reading(name);
     TUNE_TRY(documents, store_.list_documents(kTrialCollection, id + "/"));
     std::vector<Trial> trials;
     for (const tracker::Document& document : documents) {

@@ -8,12 +8,19 @@
 
 namespace tune::tuner {
 
+/// Replays that wait or run. One of a large study takes minutes, and there is one thread for them.
+inline constexpr int kReplaysMax = 8;
+
 /// Thread-safe. Replays run one after the other, on a thread of their own: readers and suggestions
 /// are not held up for as long as they take.
 class Replays {
 public:
     explicit Replays(const StudyServices& in)
-        : store_(in.store), lock_(in.lock), phase_(in.phase), book_(in.book) {}
+        : options_(in.options),
+          store_(in.store),
+          lock_(in.lock),
+          phase_(in.phase),
+          book_(in.book) {}
 
     /// As Studies::replay.
     void replay(const std::string& name, Done<ReplayReport> done);
@@ -23,6 +30,7 @@ public:
 private:
     [[nodiscard]] Result<ReplayReport> run(const std::string& name, const std::string& id);
 
+    const StudiesOptions& options_;
     tracker::Store& store_;
     StudyLock& lock_;
     const Phase& phase_;

@@ -233,7 +233,7 @@ export function bestRuns(studies: readonly Study[]): Map<string, string> {
 export function shownState(study: Study): string {
     const { complete, pruned, failed, running } = study.counts ?? {};
     if (study.status === "deleted") return "deleted";
-    if (study.state === "running") return running ? "running" : (study.status ?? "running");
+    if (study.state === "running") return running && study.status === "waiting" ? "running" : (study.status ?? "running");
     return study.state === "completed" && failed && !complete && !pruned ? "all failed" : study.state;
 }
 
@@ -245,6 +245,16 @@ export function byActivity(studies: readonly Study[], lastActivity: ReadonlyMap<
 
 /// Nothing more will come.
 export const isOver = ({ state }: Pick<Study, "state">): boolean => state === "completed" || state === "stopped";
+
+/// Time from the first start to `now`, or to the last end once nothing runs. NaN before the first start.
+export function elapsed(study: Pick<Study, "state" | "status">, trials: readonly Trial[], now: number): number {
+    const first = trials.reduce((least, trial) => (trial.start > 0 ? Math.min(least, trial.start) : least), Infinity);
+    if (first === Infinity) return NaN;
+    const isAlone = study.status === "deleted" || study.status === "interrupted";
+    const isRunning = !isAlone && (study.state === "running" || trials.some((trial) => trial.state === "running"));
+    const last = isRunning ? now : trials.reduce((most, trial) => Math.max(most, trial.end), first);
+    return last - first;
+}
 
 /// Trials that have ended and count, as the budget counts them.
 export function endedCount({ excused }: Pick<Study, "excused">, counts: Study["counts"]): number {

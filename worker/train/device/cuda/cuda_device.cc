@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 
 #include "worker/train/device/cuda/nccl_backend.h"
@@ -70,9 +71,13 @@ private:
     /// Records the step and runs it once. A step that cannot be captured (it waits for the device,
     /// or asks for memory in a way that capturing forbids) is called as it is from here on.
     void capture(const std::function<void()>& step) {
+        // One capture at a time, and one that lets other threads (trials of a pool) ask for memory
+        // meanwhile: in CUDA's global mode their cudaMalloc would fail, or break the capture.
+        static std::mutex one_at_a_time;
+        const std::lock_guard lock(one_at_a_time);
         graph_.emplace();
         try {
-            graph_->capture_begin();
+            graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
             step();
             graph_->capture_end();
         } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-#include "loader/stage_figures.h"
+#include "loader/stage_stats.h"
 
 #include <algorithm>
 #include <array>
@@ -24,15 +24,15 @@ std::string rate(double per_second, const char* unit) {
 
 }  // namespace
 
-std::string bottleneck(const StageFigures& figures) {
-    if (figures.elapsed_s <= 0 || figures.samples == 0) return "Nothing has been read yet.";
-    const double waited = (figures.fetch_wait_s + figures.decode_wait_s) / figures.elapsed_s;
+std::string bottleneck(const StageStats& stats) {
+    if (stats.elapsed_s <= 0 || stats.samples == 0) return "Nothing has been read yet.";
+    const double waited = (stats.fetch_wait_s + stats.decode_wait_s) / stats.elapsed_s;
     const std::string share = percent(std::min(waited, 1.0));
     if (waited < kUnnoticed)
         return "The loader keeps up: it was waited for " + share + " of the time.";
-    if (figures.fetch_wait_s > figures.decode_wait_s)
+    if (stats.fetch_wait_s > stats.decode_wait_s)
         return "The network holds the reader up (" + share + " of the time waited, " +
-               rate(static_cast<double>(figures.fetched_bytes) / 1e6 / figures.elapsed_s, "MB/s") +
+               rate(static_cast<double>(stats.fetched_bytes) / 1e6 / stats.elapsed_s, "MB/s") +
                " fetched): keep the data in a cache (local), fetch further ahead (predownload), or "
                "with more requests at once (download_connections).";
     struct Stage {
@@ -41,18 +41,17 @@ std::string bottleneck(const StageFigures& figures) {
         const char* remedy;
     };
     const std::array<Stage, 3> stages = {
-        Stage{figures.transform_s, "Decoding images",
+        Stage{stats.transform_s, "Decoding images",
               "smaller stored images, or keep them resized with `tune-data convert`"},
-        Stage{figures.decompress_s, "Decompressing shards",
-              "a faster compression (zstd:1), or none"},
-        Stage{figures.read_s, "Reading and copying samples", "fewer columns, or faster storage"}};
+        Stage{stats.decompress_s, "Decompressing shards", "a faster compression (zstd:1), or none"},
+        Stage{stats.read_s, "Reading and copying samples", "fewer columns, or faster storage"}};
     const Stage& worst =
         *std::max_element(stages.begin(), stages.end(),
                           [](const Stage& a, const Stage& b) { return a.seconds < b.seconds; });
-    const double all = figures.transform_s + figures.decompress_s + figures.read_s;
+    const double all = stats.transform_s + stats.decompress_s + stats.read_s;
     return std::string(worst.what) + " holds the reader up (" + share + " of the time waited; " +
            percent(all > 0 ? worst.seconds / all : 1.0) +
-           " of the loader's work): more threads (now " + std::to_string(figures.threads) + "), " +
+           " of the loader's work): more threads (now " + std::to_string(stats.threads) + "), " +
            worst.remedy + ".";
 }
 

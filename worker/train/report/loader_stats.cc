@@ -1,12 +1,12 @@
-#include "worker/train/report/loader_figures.h"
+#include "worker/train/report/loader_stats.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace tune::train {
 
-std::vector<NamedValue> loader_metrics(const loader::StageFigures& before,
-                                       const loader::StageFigures& after,
+std::vector<NamedValue> loader_metrics(const loader::StageStats& before,
+                                       const loader::StageStats& after,
                                        std::chrono::duration<double> elapsed, std::int64_t ranks) {
     const double seconds = elapsed.count();
     if (seconds <= 0 || after.samples == before.samples) return {};
@@ -24,9 +24,8 @@ std::vector<NamedValue> loader_metrics(const loader::StageFigures& before,
              static_cast<double>(after.fetched_bytes - before.fetched_bytes) / 1e6}};
 }
 
-std::vector<NamedValue> LoaderFigures::take(const loader::StageFigures& figures,
-                                            Clock::time_point now) {
-    return loader_metrics(std::exchange(last_, figures), figures, now - std::exchange(at_, now),
+std::vector<NamedValue> LoaderStats::take(const loader::StageStats& stats, Clock::time_point now) {
+    return loader_metrics(std::exchange(last_, stats), stats, now - std::exchange(at_, now),
                           ranks_);
 }
 

@@ -58,9 +58,9 @@ Result<Outcome> apply(WriteContext& context, KeyedCommand& keyed) {
     TUNE_TRY_VOID(check(keyed));
     TUNE_TRY(known, find_answer(context.connection, keyed.key, context.clock.now_ms()));
     TUNE_TRY(text, answer_for(keyed.key, keyed.fingerprint, std::move(known)));
-    if (text) return Outcome(RecordedAnswer{std::move(*text), true});
+    if (text) return Outcome(RecordedResponse{std::move(*text), true});
     TUNE_TRY(outcome, apply(context, keyed.command.front()));
-    RecordedAnswer answer{keyed.render ? keyed.render(outcome) : "{}", false};
+    RecordedResponse answer{keyed.render ? keyed.render(outcome) : "{}", false};
     TUNE_TRY_VOID(record(context, keyed, answer.text));
     return Outcome(std::move(answer));
 }

@@ -21,14 +21,14 @@ protected:
         return Operation(std::move(one));
     }
 
-    RecordedAnswer answer(Command command) { return run<RecordedAnswer>(std::move(command)); }
+    RecordedResponse answer(Command command) { return run<RecordedResponse>(std::move(command)); }
 
     std::size_t run_count() { return store_->search_runs({.experiment_ids = {0}})->items.size(); }
 };
 
 TEST_F(AnswersTest, ARepeatGetsTheFirstAnswerAndChangesNothing) {
-    const RecordedAnswer first = answer(keyed("k", CreateRun{.experiment_id = 0}));
-    const RecordedAnswer second = answer(keyed("k", CreateRun{.experiment_id = 0}));
+    const RecordedResponse first = answer(keyed("k", CreateRun{.experiment_id = 0}));
+    const RecordedResponse second = answer(keyed("k", CreateRun{.experiment_id = 0}));
     EXPECT_FALSE(first.is_repeat);
     EXPECT_TRUE(second.is_repeat);
     EXPECT_EQ(first.text, second.text);
@@ -37,7 +37,7 @@ TEST_F(AnswersTest, ARepeatGetsTheFirstAnswerAndChangesNothing) {
 }
 
 TEST_F(AnswersTest, ARepeatAfterARestartIsKnown) {
-    const RecordedAnswer first = answer(keyed("k", CreateRun{.experiment_id = 0}));
+    const RecordedResponse first = answer(keyed("k", CreateRun{.experiment_id = 0}));
     reopen();
     EXPECT_EQ(answer(keyed("k", CreateRun{.experiment_id = 0})).text, first.text);
     EXPECT_EQ(run_count(), 1u);
@@ -51,7 +51,7 @@ TEST_F(AnswersTest, ARepeatWhileTheFirstIsUnderWayIsKnown) {
     for (int i = 0; i < kCopies; ++i)
         store_->submit(keyed("k", CreateRun{.experiment_id = 0}), [&](Result<Outcome> outcome) {
             const std::lock_guard lock(mutex);
-            texts.push_back(std::get<RecordedAnswer>(*outcome).text);
+            texts.push_back(std::get<RecordedResponse>(*outcome).text);
             answered.notify_all();
         });
     std::unique_lock lock(mutex);
@@ -100,7 +100,7 @@ TEST_F(AnswersTest, TheTableOfAnswersIsBoundedInBytes) {
                              return std::string(bytes, 'x');
                          }};
         one.command.push_back(SetTag{id, {"t", "v"}});
-        run<RecordedAnswer>(Operation(std::move(one)));
+        run<RecordedResponse>(Operation(std::move(one)));
     };
     for (int i = 0; i < 100; ++i) send(i, 10);
     EXPECT_EQ(count(), 100);

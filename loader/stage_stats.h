@@ -7,7 +7,7 @@
 namespace tune::loader {
 
 /// Since the data set was opened. Times of decoding threads are summed over them.
-struct StageFigures {
+struct StageStats {
     std::int64_t samples = 0;
     int threads = 0;
     /// From the first call of next() to the end of the last one.
@@ -26,6 +26,6 @@ struct StageFigures {
 };
 
 /// One sentence that says what holds the reader of the data up, and what to do about it.
-[[nodiscard]] std::string bottleneck(const StageFigures& figures);
+[[nodiscard]] std::string bottleneck(const StageStats& stats);
 
 }  // namespace tune::loader
