@@ -83,7 +83,9 @@ public:
     Conversion(const ConvertSetOptions& options, RowSet rows)
         : options_(options),
           rows_(std::move(rows)),
-          output_(without_slash(fs::absolute(options.output).lexically_normal())),
+          output_(options.output.empty()  // for a store
+                      ? fs::path()
+                      : without_slash(fs::absolute(options.output).lexically_normal())),
           folder_(work_folder(options, output_)),
           steps_(plan_steps(rows_.catalogue, kShardsPerStep * options.size_limit)) {}
 

@@ -125,7 +125,7 @@ class MDSWriter:
             self._send_closed(self._uploads)
             self._uploads.finish("index.json")
         except BaseException:
-            self._uploads.cancel()
+            self.cancel()
             raise
         if not self.keep_local:
             shutil.rmtree(self.local)
