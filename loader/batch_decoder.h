@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "loader/batch_slot.h"
+#include "loader/epoch_plan.h"
 
 namespace tune::loader {
 
@@ -34,6 +35,21 @@ private:
     std::vector<std::uint32_t> bucket_shards_;  // the shard of each 1,024th sample
 };
 
+/// The shards of a plan's coming samples, soonest first, each once. Looks at places a part of a
+/// usual shard apart, so that the search costs little and finds every shard of which many samples
+/// come.
+class ShardLookout {
+public:
+    ShardLookout(const ShardMap& map, std::size_t shard_count, std::int64_t sample_count);
+    [[nodiscard]] std::vector<std::size_t> find(const EpochPlan::Rest& upcoming,
+                                                const EpochPlan::Rest& next_epoch) const;
+
+private:
+    const ShardMap& map_;
+    const std::size_t shard_count_;
+    const std::size_t stride_;
+};
+
 /// Parts of the time spent in fill(), over all threads.
 struct DecoderTimes {
     double decompress_s = 0;
@@ -55,8 +71,8 @@ public:
     /// Told before a batch is filled: its samples and what comes after it in their order, and the
     /// samples of the next epoch as far as they are known. A decoder may begin to work on them on
     /// threads of its own; must return at once.
-    virtual void look_ahead(std::span<const std::int64_t> upcoming,
-                            std::span<const std::int64_t> next_epoch) const {
+    virtual void look_ahead(const EpochPlan::Rest& upcoming,
+                            const EpochPlan::Rest& next_epoch) const {
         static_cast<void>(upcoming);
         static_cast<void>(next_epoch);
     }

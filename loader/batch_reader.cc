@@ -244,7 +244,7 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
 
 Result<void> ThreadedReader::decode(const Ticket& ticket,
                                     std::vector<std::int64_t>& scratch) const {
-    std::span<const std::int64_t> next_epoch;
+    EpochPlan::Rest next_epoch;
     if (ticket.next_plan && ticket.next_plan->batch_count() > 0)
         next_epoch = ticket.next_plan->from(0);
     decoder_.look_ahead(ticket.plan->from(ticket.batch), next_epoch);

@@ -49,7 +49,10 @@ Result<void> check_options(const DatasetOptions& options) {
 }
 
 std::int64_t batches_ahead(const DatasetOptions& options) {
-    if (options.predownload == 0) return kBatchesAheadDefault;
+    // Fewer slots than threads would leave threads without work.
+    if (options.predownload == 0)
+        return std::min<std::int64_t>(
+            std::max<std::int64_t>(kBatchesAheadDefault, options.threads + 1), kBatchesAheadMax);
     const std::int64_t batches =
         (options.predownload + options.batch_size - 1) / options.batch_size;
     return std::clamp<std::int64_t>(batches, 1, kBatchesAheadMax);

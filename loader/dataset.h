@@ -179,7 +179,8 @@ struct DatasetOptions {
     /// Threads that decode ahead of the consumer; 0: next() does the work itself. The order of
     /// samples never depends on this.
     int threads = 2;
-    /// Samples decoded ahead, at most; 0: 8 batches. Memory: this many decoded samples, and one
+    /// Samples decoded ahead, at most; 0: 8 batches, or one for
+    /// each thread and one more where that is more. Memory: this many decoded samples, and one
     /// more batch for each Batch the consumer holds. With `remote`, also the samples after those
     /// that are read whose shards are fetched ahead; 0: as many as keep the connections busy.
     std::int64_t predownload = 0;

@@ -45,9 +45,12 @@ std::span<const std::int64_t> EpochPlan::batch(std::size_t number,
     return std::span(ids_).subspan(begin, ends_[number] - begin);
 }
 
-std::span<const std::int64_t> EpochPlan::from(std::size_t number) const {
-    if (lazy_) return {};
-    return std::span(ids_).subspan(number == 0 ? 0 : ends_[number - 1]);
+EpochPlan::Rest EpochPlan::from(std::size_t number) const {
+    const std::size_t first = lazy_         ? number * static_cast<std::size_t>(batch_size_)
+                              : number == 0 ? 0
+                                            : ends_[number - 1];
+    const std::size_t end = lazy_ ? static_cast<std::size_t>(lazy_->sample_count()) : ids_.size();
+    return {this, first, end - std::min(first, end)};
 }
 
 }  // namespace tune::loader

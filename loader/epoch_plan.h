@@ -34,8 +34,27 @@ public:
     /// The ids of a batch. They lie in the plan, or in `scratch`, which is overwritten.
     [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number,
                                                       std::vector<std::int64_t>& scratch) const;
-    /// The ids of that batch and of all that follow it, as far as they are worked out.
-    [[nodiscard]] std::span<const std::int64_t> from(std::size_t number) const;
+    /// The samples of a batch and of all that follow it, one by one.
+    class Rest {
+    public:
+        Rest() = default;
+        [[nodiscard]] std::size_t size() const { return size_; }
+        /// REQUIRES: i < size(). O(1); about 100 ns where batches are worked out.
+        [[nodiscard]] std::int64_t operator[](std::size_t i) const {
+            return plan_->lazy_ ? plan_->lazy_->at(static_cast<std::int64_t>(first_ + i))
+                                : plan_->ids_[first_ + i];
+        }
+
+    private:
+        friend class EpochPlan;
+        Rest(const EpochPlan* plan, std::size_t first, std::size_t size)
+            : plan_(plan), first_(first), size_(size) {}
+        const EpochPlan* plan_ = nullptr;
+        std::size_t first_ = 0;
+        std::size_t size_ = 0;
+    };
+    /// Valid as long as the plan.
+    [[nodiscard]] Rest from(std::size_t number) const;
 
 private:
     std::int64_t epoch_;

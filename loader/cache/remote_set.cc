@@ -6,6 +6,7 @@
 
 #include "loader/cache/remote_set.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/system/file.h"
@@ -18,17 +19,6 @@ namespace {
 std::string environment(const char* name) {
     const char* const value = std::getenv(name);
     return value ? value : "";
-}
-
-std::filesystem::path default_cache(const std::string& url) {
-    const std::string name = hash_hex("xxh3_64", std::as_bytes(std::span(url))).value();
-    if (const std::string set = environment("TUNE_CACHE_DIR"); !set.empty())
-        return std::filesystem::path(set) / name;
-    const std::string cache = environment("XDG_CACHE_HOME");
-    const std::filesystem::path top = cache.empty()
-                                          ? std::filesystem::path(environment("HOME")) / ".cache"
-                                          : std::filesystem::path(cache);
-    return top / "tune" / "data" / name;
 }
 
 std::string joined(std::string url, const std::string& split) {
@@ -103,6 +93,19 @@ Result<Part> open_part(const StreamOptions& place, const DatasetOptions& options
 
 }  // namespace
 
+std::filesystem::path default_caches() {
+    if (const std::string set = environment("TUNE_CACHE_DIR"); !set.empty()) return set;
+    const std::string cache = environment("XDG_CACHE_HOME");
+    const std::filesystem::path top = cache.empty()
+                                          ? std::filesystem::path(environment("HOME")) / ".cache"
+                                          : std::filesystem::path(cache);
+    return top / "tune" / "data";
+}
+
+std::filesystem::path default_cache(const std::string& url) {
+    return default_caches() / hash_hex("xxh3_64", std::as_bytes(std::span(url))).value();
+}
+
 bool is_cached(const StreamOptions& place) {
     return !place.remote.empty() && (!is_local_url(place.remote) || !place.local.empty());
 }
@@ -131,7 +134,12 @@ Result<RemoteSet> open_remote(const std::vector<StreamOptions>& places,
     RemoteSet set;
     std::vector<SupplyPart> parts;
     for (const StreamOptions& place : places) {
-        TUNE_TRY(part, open_part(place, options, wanted, options.cache_limit / places.size()));
+        // 0 would be no limit at all.
+        const std::uint64_t share =
+            options.cache_limit == 0
+                ? 0
+                : std::max<std::uint64_t>(options.cache_limit / places.size(), 1);
+        TUNE_TRY(part, open_part(place, options, wanted, share));
         part.supply.first_shard = set.index.shards.size();
         set.shard_counts.push_back(part.index.shards.size());
         for (ShardInfo& shard : part.index.shards) set.index.shards.push_back(std::move(shard));
@@ -145,7 +153,8 @@ Result<RemoteSet> open_remote(const std::vector<StreamOptions>& places,
     supply.connections = options.download_connections;
     supply.keep_zip = options.keep_zip;
     // The other half is for what other trials look ahead to.
-    supply.window_bytes_max = options.cache_limit / 2;
+    supply.window_bytes_max =
+        options.cache_limit == 0 ? 0 : std::max<std::uint64_t>(options.cache_limit / 2, 1);
     supply.stop = wanted.stop;
     set.supply = std::make_shared<ShardSupply>(std::move(parts), set.store, std::move(supply));
     return set;

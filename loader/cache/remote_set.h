@@ -22,6 +22,12 @@ struct RemoteSet {
     std::shared_ptr<ShardSupply> supply;
 };
 
+/// Where caches lie without a `local`: $TUNE_CACHE_DIR, or tune/data of $XDG_CACHE_HOME or
+/// ~/.cache.
+[[nodiscard]] std::filesystem::path default_caches();
+/// The one of a URL.
+[[nodiscard]] std::filesystem::path default_cache(const std::string& url);
+
 /// Whether `place` names data that is read through a cache. A `remote` on this machine is, only
 /// when a `local` is given.
 [[nodiscard]] bool is_cached(const StreamOptions& place);

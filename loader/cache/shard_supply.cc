@@ -23,6 +23,10 @@ constexpr int kFetchThreads = 4;
 /// Without a predownload: shards on their way, and batches looked at, at least.
 constexpr std::size_t kShardsAhead = 12;
 constexpr std::uint64_t kBatchesAhead = 8;
+/// Samples of the plan that are looked at to find a victim: 0.1 s where the order is worked out.
+constexpr std::size_t kVictimLooksMax = std::size_t{1} << 20;
+/// Threads that wait for shards which other processes fetch, about as many as are looked ahead to.
+constexpr std::size_t kWaitersMax = 64;
 
 }  // namespace
 
@@ -49,7 +53,6 @@ ShardSupply::ShardSupply(std::vector<SupplyPart> parts, std::shared_ptr<ShardSto
     holds_downloads_ = can_range_ = is_rangeable_;
     threads_.emplace_back([this] { walk(); });
     for (int i = 0; i < kFetchThreads; ++i) threads_.emplace_back([this] { work(); });
-    waiter_ = std::thread([this] { wait_for_claims(); });
 }
 
 ShardSupply::~ShardSupply() {
@@ -63,9 +66,9 @@ ShardSupply::~ShardSupply() {
     work_.notify_all();
     elsewhere_changed_.notify_all();
     for (std::thread& thread : threads_) thread.join();
-    // It may wait in the kernel for another process, which only this ends.
-    ::pthread_cancel(waiter_.native_handle());
-    waiter_.join();
+    // They may wait in the kernel for another process, which only this ends.
+    for (std::thread& waiter : waiters_) ::pthread_cancel(waiter.native_handle());
+    for (std::thread& waiter : waiters_) waiter.join();
     for (std::size_t shard = 0; shard < shards_.size(); ++shard)
         if (shards_[shard].stage == Stage::kReady) {
             store_->drop(shard);
@@ -162,7 +165,7 @@ FetchStats ShardSupply::stats() const {
     return stats_;
 }
 
-const ShardSupply::FollowedPlan* ShardSupply::plan_of(std::uint64_t batch) const {
+const FollowedPlan* ShardSupply::plan_of(std::uint64_t batch) const {
     for (const FollowedPlan& plan : plans_)
         if (batch >= plan.base && batch < plan.base + plan.plan->batch_count()) return &plan;
     return nullptr;
@@ -300,9 +303,8 @@ void ShardSupply::release(std::size_t shard) {
 }
 
 /// The files of a part that this process does not want now, the one that it wants last first.
-/// Cost: looks along the plans until it has seen all of them but one.
 std::vector<std::size_t> ShardSupply::victims(const SupplyPart& part) const {
-    std::set<std::size_t> sought;
+    std::vector<std::size_t> order;
     std::vector<FollowedPlan> plans;
     std::uint64_t from = 0;
     {
@@ -310,29 +312,32 @@ std::vector<std::size_t> ShardSupply::victims(const SupplyPart& part) const {
         for (std::size_t file = 0; file < part.cache->file_count(); ++file)
             if (const std::size_t shard = part.first_shard + file;
                 part.cache->is_present(file) && shards_[shard].stage == Stage::kIdle)
-                sought.insert(shard);
+                order.push_back(shard);
         plans = plans_;
         from = walked_;
     }
-    std::vector<std::size_t> soonest_first;
-    std::vector<std::int64_t> scratch;
-    for (const FollowedPlan& plan : plans)
-        for (std::size_t batch = from > plan.base ? from - plan.base : 0;
-             batch < plan.plan->batch_count() && sought.size() > 1; ++batch)
-            for (const std::int64_t id : ids_of(plan, batch, scratch))
-                if (const std::size_t shard = shard_of(id); sought.erase(shard) > 0)
-                    soonest_first.push_back(shard);
-    std::vector<std::size_t> order(sought.begin(), sought.end());
+    const std::vector<std::size_t> soonest_first = take_wanted(
+        {plans, from, [this](std::int64_t id) { return shard_of(id); }, kVictimLooksMax}, order);
     {
         // Of those whose next use is not known, the one used last goes first: data that is read
         // round and round needs the others sooner.
         const std::lock_guard lock(mutex_);
-        std::ranges::sort(order, std::greater(),
-                          [this](std::size_t shard) { return shards_[shard].last_batch; });
+        std::ranges::stable_sort(order, std::greater(),
+                                 [this](std::size_t shard) { return shards_[shard].last_batch; });
     }
     order.insert(order.end(), soonest_first.rbegin(), soonest_first.rend());
     for (std::size_t& shard : order) shard -= part.first_shard;
     return order;
+}
+
+/// REQUIRES: mutex_. Each such shard has a thread of its own that waits for it in the kernel: one
+/// process that stalls hides nothing that others have finished.
+void ShardSupply::wait_elsewhere(std::size_t shard) {
+    elsewhere_.push_back(shard);
+    if (elsewhere_.size() > idle_waiters_ && waiters_.size() < kWaitersMax && !is_stopping_)
+        waiters_.emplace_back([this] { wait_for_claims(); });
+    else
+        elsewhere_changed_.notify_one();
 }
 
 const SupplyPart& ShardSupply::part_of(std::size_t shard) const {

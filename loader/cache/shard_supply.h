@@ -15,6 +15,7 @@
 
 #include "loader/batch_supply.h"
 #include "loader/cache/disk_cache.h"
+#include "loader/cache/eviction_order.h"
 #include "loader/cache/sparse_shard.h"
 #include "loader/source/object_source.h"
 #include "loader/source/range_reader.h"
@@ -89,10 +90,6 @@ private:
         std::uint64_t last_batch = 0;   ///< seen so far
         std::shared_ptr<SparseShard> sparse = {};
     };
-    struct FollowedPlan {
-        std::shared_ptr<const EpochPlan> plan;
-        std::uint64_t base = 0;
-    };
     /// A batch's shards and the samples it wants of each.
     using Needs = std::map<std::size_t, std::vector<std::uint32_t>>;
     struct RangeNeed {
@@ -142,6 +139,7 @@ private:
     void settle(std::size_t shard, Result<Outcome> outcome, std::unique_lock<std::mutex>& lock);
     void want(std::size_t shard, Stage stage);
     void retry_without_room(std::uint64_t before);
+    void wait_elsewhere(std::size_t shard);
     void wait_for_claims();
     void tell(std::unique_lock<std::mutex>& lock);
     [[nodiscard]] bool is_there(std::uint64_t batch);
@@ -185,13 +183,14 @@ private:
     std::uint64_t batch_samples_ = 1;
     std::mutex listener_mutex_;  // held while the listener runs
 
-    std::deque<std::size_t> elsewhere_;  // shards that other processes fetch
+    std::deque<std::size_t> elsewhere_;  // shards that other processes fetch, not yet waited for
     std::condition_variable elsewhere_changed_;
+    std::size_t idle_waiters_ = 0;
     std::deque<std::size_t> claimed_;  // of those, which are ours now
 
     RangeReader reader_;
     std::vector<std::thread> threads_;
-    std::thread waiter_;
+    std::vector<std::thread> waiters_;  // guarded by mutex_ until is_stopping_
 };
 
 }  // namespace tune::loader

@@ -1,7 +1,7 @@
 // The bytes' side of the supply. Each thread does the most urgent of: samples of the first batches
 // by themselves, shards that may be in the cache, shards that another process was fetching, shards
-// to fetch. A claim is asked for without waiting; when another process holds it, one thread waits
-// in the kernel for that, and the others go on.
+// to fetch. A claim is asked for without waiting; when another process holds it, a thread of
+// its own waits in the kernel for that, and the others go on.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -214,8 +214,7 @@ void ShardSupply::probe(std::size_t shard, std::unique_lock<std::mutex>& lock) {
 
 void ShardSupply::fetch(std::size_t shard, std::unique_lock<std::mutex>& lock) {
     if (!part_of(shard).cache->try_claim(file_of(shard))) {
-        elsewhere_.push_back(shard);
-        elsewhere_changed_.notify_one();
+        wait_elsewhere(shard);
         return;
     }
     lock.unlock();
@@ -384,16 +383,18 @@ void ShardSupply::wait_for_claims() {
     name_thread("tune-claims");
     std::unique_lock lock(mutex_);
     while (true) {
+        ++idle_waiters_;
         elsewhere_changed_.wait(lock, [this] { return is_stopping_ || !elsewhere_.empty(); });
+        --idle_waiters_;
         if (is_stopping_) return;
         const std::size_t shard = elsewhere_.front();
+        elsewhere_.pop_front();
         lock.unlock();
         {
             const Cancellable cancellable;
             part_of(shard).cache->wait_claim(file_of(shard));
         }
         lock.lock();
-        elsewhere_.pop_front();
         claimed_.push_back(shard);
         ++stats_.waited_shards;
         work_.notify_one();

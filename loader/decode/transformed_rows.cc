@@ -58,8 +58,8 @@ public:
         return filled;
     }
 
-    void look_ahead(std::span<const std::int64_t> upcoming,
-                    std::span<const std::int64_t> next_epoch) const override {
+    void look_ahead(const EpochPlan::Rest& upcoming,
+                    const EpochPlan::Rest& next_epoch) const override {
         inner_->look_ahead(upcoming, next_epoch);
     }
 

@@ -5,9 +5,11 @@
 
 #include "loader/format/mds/encoding.h"
 #include "loader/format/mds/index.h"
+#include "loader/python/caches.h"
 #include "loader/python/errors.h"
 #include "loader/python/packed_reader.h"
 #include "loader/python/reader.h"
+#include "loader/python/stores.h"
 #include "loader/python/writer.h"
 #include "loader/rows/table_library.h"
 
@@ -18,6 +20,8 @@ NB_MODULE(_core, module) {
     python::define_reader(module);
     python::define_packed_reader(module);
     python::define_writer(module);
+    python::define_stores(module);
+    python::define_caches(module);
     module.def(
         "parse_bytes",
         [](const std::string& text) { return python::value_or_raise(parse_bytes(text)); },

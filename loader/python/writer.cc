@@ -183,13 +183,14 @@ class Writer {
 public:
     Writer(std::string directory, std::vector<std::pair<std::string, std::string>> columns,
            std::string compression, std::vector<std::string> hashes,
-           std::optional<std::uint64_t> size_limit, bool keeps_empty_shards)
+           std::optional<std::uint64_t> size_limit, bool keeps_empty_shards, bool files_may_leave)
         : writer_(value_or_raise(MdsWriter::open({.directory = std::move(directory),
                                                   .columns = std::move(columns),
                                                   .compression = std::move(compression),
                                                   .hashes = std::move(hashes),
                                                   .size_limit = size_limit,
-                                                  .keeps_empty_shards = keeps_empty_shards}))) {
+                                                  .keeps_empty_shards = keeps_empty_shards,
+                                                  .files_may_leave = files_may_leave}))) {
         for (const std::string& name : writer_.column_names())
             keys_.push_back(nb::str(name.c_str()));
     }
@@ -210,7 +211,21 @@ public:
     }
 
     void finish() {
-        value_or_raise(without_gil([this] { return writer_.finish(); }));
+        shards_ = value_or_raise(without_gil([this] { return writer_.finish(); })).shards;
+        is_finished_ = true;
+    }
+
+    /// Of closed shards, the first one of which is number `from`.
+    [[nodiscard]] std::vector<std::string> closed_files(std::size_t from) const {
+        const std::vector<ShardInfo>& shards = is_finished_ ? shards_ : writer_.closed_shards();
+        std::vector<std::string> names;
+        for (std::size_t i = from; i < shards.size(); ++i)
+            names.push_back(
+                (shards[i].zip_data ? *shards[i].zip_data : shards[i].raw_data).basename);
+        return names;
+    }
+    [[nodiscard]] std::size_t closed_count() const {
+        return (is_finished_ ? shards_ : writer_.closed_shards()).size();
     }
 
     [[nodiscard]] std::vector<std::string> column_names() const { return writer_.column_names(); }
@@ -220,6 +235,8 @@ private:
     MdsWriter writer_;
     std::vector<nb::str> keys_;
     SampleValues values_;
+    std::vector<ShardInfo> shards_;  // when is_finished_
+    bool is_finished_ = false;
 };
 
 }  // namespace
@@ -227,11 +244,14 @@ private:
 void define_writer(nb::module_& module) {
     nb::class_<Writer>(module, "Writer")
         .def(nb::init<std::string, std::vector<std::pair<std::string, std::string>>, std::string,
-                      std::vector<std::string>, std::optional<std::uint64_t>, bool>(),
+                      std::vector<std::string>, std::optional<std::uint64_t>, bool, bool>(),
              nb::arg("directory"), nb::arg("columns"), nb::arg("compression"), nb::arg("hashes"),
-             nb::arg("size_limit").none(), nb::arg("keeps_empty_shards"))
+             nb::arg("size_limit").none(), nb::arg("keeps_empty_shards"),
+             nb::arg("files_may_leave") = false)
         .def("write", &Writer::write, nb::arg("sample"))
         .def("finish", &Writer::finish)
+        .def("closed_files", &Writer::closed_files, nb::arg("from_shard"))
+        .def_prop_ro("closed_count", &Writer::closed_count)
         .def_prop_ro("column_names", &Writer::column_names)
         .def_prop_ro("samples_written", &Writer::samples_written);
 }

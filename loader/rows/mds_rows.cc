@@ -7,6 +7,7 @@
 #include "loader/rows/mds_rows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -14,6 +15,7 @@
 #include "loader/format/compression.h"
 #include "loader/format/mds/encoding.h"
 #include "loader/format/mds/index.h"
+#include "loader/source/shard_opener.h"
 
 namespace tune::loader {
 namespace {
@@ -23,6 +25,8 @@ constexpr std::size_t kCacheLine = 64;
 /// follows a run of bytes by itself once it has seen its beginning, but not to another sample.
 constexpr std::size_t kSamplesAhead = 4;
 constexpr std::size_t kLinesAhead = 16;
+/// Batches after which the order ahead is looked at again.
+constexpr std::size_t kBatchesPerLook = 4;
 
 void prefetch(const std::byte* bytes, std::size_t size) {
     const std::size_t lines = std::min(size / kCacheLine + 1, kLinesAhead);
@@ -44,18 +48,29 @@ struct SelectedColumn {
 
 class MdsDecoder final : public BatchDecoder {
 public:
+    /// `opening_threads`: that open shards ahead; 0: each is opened by the batch that needs it.
     MdsDecoder(std::shared_ptr<ShardStore> store, std::vector<SelectedColumn> columns,
-               std::span<const std::int64_t> shard_samples)
+               const Catalogue& catalogue, int opening_threads)
         : store_(std::move(store)),
           columns_(std::move(columns)),
           layout_(store_->index().shards.front().column_sizes),
-          map_(shard_samples) {
+          map_(catalogue.shard_samples),
+          lookout_(map_, catalogue.shard_samples.size(), catalogue.sample_count()) {
+        if (opening_threads > 0) opener_ = std::make_unique<ShardOpener>(store_, opening_threads);
         copies_ = std::none_of(columns_.begin(), columns_.end(),
                                [](const SelectedColumn& column) { return column.convert; });
     }
 
     [[nodiscard]] Result<void> fill(std::span<const std::int64_t> ids,
                                     BatchSlot& slot) const override;
+
+    void look_ahead(const EpochPlan::Rest& upcoming,
+                    const EpochPlan::Rest& next_epoch) const override {
+        // Most batches find everything open: they do not pay for a search.
+        if (!opener_ || batches_.fetch_add(1, std::memory_order_relaxed) % kBatchesPerLook != 0)
+            return;
+        if (!opener_->is_busy()) opener_->announce(lookout_.find(upcoming, next_epoch));
+    }
 
     [[nodiscard]] DecoderTimes times() const override {
         return {.decompress_s = store_->decompress_s()};
@@ -72,7 +87,10 @@ private:
     std::vector<SelectedColumn> columns_;
     SampleLayout layout_;
     ShardMap map_;
-    bool copies_ = true;  // no column is converted
+    const ShardLookout lookout_;
+    mutable std::atomic<std::size_t> batches_ = 0;
+    bool copies_ = true;                   // no column is converted
+    std::unique_ptr<ShardOpener> opener_;  // last: its threads use the store
 };
 
 Error MdsDecoder::bad_sample(const ShardMap::Place& place) const {
@@ -219,8 +237,10 @@ Result<RowSet> open_mds(const DatasetOptions& options, StreamSet set) {
         store = std::make_shared<ShardStore>(std::move(set.directory), std::move(index),
                                              options.verify == Verify::kHashes,
                                              options.decompressed_bytes_max);
+    // What lies elsewhere is brought here, and opened, by the supply.
+    const int opening_threads = rows.supply ? 0 : options.threads;
     rows.decoder = std::make_unique<MdsDecoder>(std::move(store), std::move(selected),
-                                                rows.catalogue.shard_samples);
+                                                rows.catalogue, opening_threads);
     return rows;
 }
 

@@ -13,11 +13,6 @@
 namespace tune::loader {
 namespace {
 
-/// The order ahead is looked at in places a part of a usual shard apart, so that the search costs
-/// little and finds every shard of which many samples come.
-constexpr std::size_t kLooksPerShard = 8;
-constexpr std::size_t kLooksMax = 256;
-
 /// The rows of one batch that lie in one shard.
 struct Group {
     std::size_t shard = 0;
@@ -31,9 +26,7 @@ public:
                  ShardCache::Load load)
         : columns_(catalogue.columns),
           map_(catalogue.shard_samples),
-          shard_count_(catalogue.shard_samples.size()),
-          stride_(1 + static_cast<std::size_t>(catalogue.sample_count()) /
-                          (kLooksPerShard * catalogue.shard_samples.size())),
+          lookout_(map_, catalogue.shard_samples.size(), catalogue.sample_count()),
           cache_(catalogue.shard_samples.size(), bytes_max, threads_ahead, std::move(load)) {}
 
     [[nodiscard]] Result<void> fill(std::span<const std::int64_t> ids,
@@ -47,21 +40,10 @@ public:
         }
     }
 
-    void look_ahead(std::span<const std::int64_t> upcoming,
-                    std::span<const std::int64_t> next_epoch) const override {
-        if (cache_.threads_ahead() == 0 || cache_.is_busy_ahead()) return;
-        std::vector<std::size_t> shards;
-        std::vector<bool> is_found(shard_count_);
-        std::size_t looks = 0;
-        for (const std::span<const std::int64_t> ids : {upcoming, next_epoch})
-            for (std::size_t i = 0; i < ids.size() && looks < kLooksMax; i += stride_, ++looks) {
-                if (ids[i] < 0) continue;
-                const std::size_t shard = map_.find(ids[i]).shard;
-                if (is_found[shard]) continue;
-                is_found[shard] = true;
-                shards.push_back(shard);
-            }
-        cache_.announce(std::move(shards));
+    void look_ahead(const EpochPlan::Rest& upcoming,
+                    const EpochPlan::Rest& next_epoch) const override {
+        if (cache_.threads_ahead() > 0 && !cache_.is_busy_ahead())
+            cache_.announce(lookout_.find(upcoming, next_epoch));
     }
 
 private:
@@ -121,8 +103,7 @@ private:
 
     std::vector<ColumnInfo> columns_;
     ShardMap map_;
-    const std::size_t shard_count_;
-    const std::size_t stride_;
+    const ShardLookout lookout_;
     mutable ShardCache cache_;
 };
 

@@ -1,7 +1,5 @@
 #include "loader/source/open_source.h"
 
-#include <array>
-
 #include "base/text/percent.h"
 #include "base/text/uri.h"
 #include "loader/source/local_source.h"
@@ -9,41 +7,6 @@
 
 namespace tune::loader {
 namespace {
-
-/// The scheme in lower case; empty for a path.
-std::string scheme_of(std::string_view url) {
-    const std::size_t colon = url.find(':');
-    if (colon == std::string_view::npos || !is_uri_scheme(url.substr(0, colon))) return {};
-    // Of "C:x" and "a:b.csv" nobody means a URL; of "dbfs:/Volumes" everybody does.
-    return url.substr(colon + 1, 1) == "/" ? split_uri(url).scheme : std::string();
-}
-
-/// A kind of URL and the library that reads it.
-struct UrlKind {
-    std::string_view scheme;
-    const char* library;
-    const char* function;
-};
-constexpr std::array kUrlKinds = {
-    UrlKind{"http", kHttpLibrary, kHttpFunction},
-    UrlKind{"https", kHttpLibrary, kHttpFunction},
-    UrlKind{"hf", kHttpLibrary, kHttpFunction},
-    UrlKind{"dbfs", kHttpLibrary, kHttpFunction},
-    UrlKind{"s3", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"s3a", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"r2", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"b2", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"oci", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"cw", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"gs", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"gcs", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"az", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"azure", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"azure-dl", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"abfs", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"abfss", kObjectStoreLibrary, kObjectStoreFunction},
-    UrlKind{"hdfs", kObjectStoreLibrary, kObjectStoreFunction},
-};
 
 /// A folder of Databricks that this machine has mounted, as its clusters do; empty: none.
 std::filesystem::path mounted(std::string_view url) {
@@ -56,13 +19,20 @@ std::filesystem::path mounted(std::string_view url) {
 
 }  // namespace
 
+std::string url_scheme(std::string_view url) {
+    const std::size_t colon = url.find(':');
+    if (colon == std::string_view::npos || !is_uri_scheme(url.substr(0, colon))) return {};
+    // Of "C:x" and "a:b.csv" nobody means a URL; of "dbfs:/Volumes" everybody does.
+    return url.substr(colon + 1, 1) == "/" ? split_uri(url).scheme : std::string();
+}
+
 bool is_local_url(std::string_view url) {
-    const std::string scheme = scheme_of(url);
+    const std::string scheme = url_scheme(url);
     return scheme.empty() || scheme == "file";
 }
 
 std::filesystem::path local_path(std::string_view url) {
-    if (scheme_of(url).empty()) return std::filesystem::path(url);
+    if (url_scheme(url).empty()) return std::filesystem::path(url);
     // file:/a, file:///a and file://host/a, of which only this host's files can be read anyway.
     return percent_decode(split_uri(url).path);
 }
@@ -75,22 +45,16 @@ Result<std::shared_ptr<const ObjectSource>> open_source(std::string_view url,
     if (url.empty()) return invalid_parameter("the URL of the data is empty");
     if (is_local_url(url))
         return std::shared_ptr<const ObjectSource>(std::make_shared<LocalSource>(local_path(url)));
-    const std::string scheme = scheme_of(url);
+    const std::string scheme = url_scheme(url);
     if (scheme == "dbfs" && options.endpoint.empty())
         if (const std::filesystem::path place = mounted(url); !place.empty())
             return std::shared_ptr<const ObjectSource>(std::make_shared<LocalSource>(place));
-    std::string known = "a path, file";
-    for (const UrlKind& kind : kUrlKinds) {
-        known += ", " + std::string(kind.scheme);
-        if (kind.scheme != scheme) continue;
-        TUNE_TRY(function, library_function(kind.library, kind.function));
-        SourceResult result = Error{};
-        reinterpret_cast<OpenSourceFunction*>(function)(
-            scheme + std::string(url.substr(scheme.size())), options, result);
-        return result;
-    }
-    return invalid_parameter("the URL '" + std::string(url) +
-                             "' is of an unknown kind; known are " + known);
+    TUNE_TRY(kind, url_kind(scheme, url));
+    TUNE_TRY(function, library_function(kind.library, kind.source));
+    SourceResult result = Error{};
+    reinterpret_cast<OpenSourceFunction*>(function)(scheme + std::string(url.substr(scheme.size())),
+                                                    options, result);
+    return result;
 }
 
 }  // namespace tune::loader

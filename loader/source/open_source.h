@@ -20,7 +20,8 @@ struct SourceOptions {
     /// In place of the cloud's own address, e.g. "http://127.0.0.1:9000" for a MinIO.
     std::string endpoint = {};
     std::string region = {};
-    /// The bearer token of http(s), hf and dbfs URLs, in place of what the environment holds.
+    /// The bearer token of http(s), hf, dbfs, gs and az URLs, in place of what the environment
+    /// holds.
     std::string token = {};
     /// Ends pauses between attempts, and with them the calls that wait.
     std::shared_ptr<StopSignal> stop = {};
@@ -40,6 +41,9 @@ struct SourceOptions {
 /// that can be avoided. Errors: kInvalidParameterValue for a URL of no known kind.
 [[nodiscard]] Result<std::shared_ptr<const ObjectSource>> open_source(
     std::string_view url, const SourceOptions& options = {});
+
+/// The scheme in lower case; empty for a path.
+[[nodiscard]] std::string url_scheme(std::string_view url);
 
 /// Whether `url` names files of this machine: a path, or file://.
 [[nodiscard]] bool is_local_url(std::string_view url);

@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace tune::loader {
 namespace {
 
-/// Threads, most of which wait for an answer or for work.
-constexpr int kThreadsOfConnection = 5;
+/// Threads at most, most of which wait for an answer.
+constexpr std::size_t kThreadsOfConnection = 5;
+/// A thread beyond one for each connection ends when it had nothing to do for this long.
+constexpr std::chrono::seconds kIdleMax(10);
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset) {
     while (!bytes.empty()) {
@@ -34,10 +37,7 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t o
 
 }  // namespace
 
-RangeReader::RangeReader(int connections) : files_at_once_(static_cast<std::size_t>(connections)) {
-    for (int i = 0; i < kThreadsOfConnection * connections; ++i)
-        threads_.emplace_back([this] { work(); });
-}
+RangeReader::RangeReader(int connections) : files_at_once_(static_cast<std::size_t>(connections)) {}
 
 RangeReader::~RangeReader() {
     stop();
@@ -67,6 +67,7 @@ Result<void> RangeReader::run(std::vector<Job> jobs, Kind kind) {
     std::unique_lock lock(mutex_);
     if (is_stopping_) return Error{Code::kCancelled, "it was cancelled"};
     for (Job& job : jobs) of(kind).push_back({std::move(job), &group});
+    start_threads();
     for (std::size_t i = 0; i < std::min(group.left, threads_.size()); ++i) waiting_.notify_one();
     group.done.wait(lock, [&group] { return group.left == 0; });
     if (group.error) return *std::move(group.error);
@@ -79,11 +80,34 @@ std::optional<RangeReader::Kind> RangeReader::next_kind() const {
     return {};
 }
 
+/// A thread for each job that can begin, within the limits. REQUIRES: mutex_.
+void RangeReader::start_threads() {
+    for (const auto ended : ended_) {
+        ended->join();  // it has let go of everything
+        threads_.erase(ended);
+    }
+    ended_.clear();
+    const std::size_t files = std::min(files_.size(), files_at_once_ - files_running_);
+    const std::size_t wanted = files + samples_.size();
+    const std::size_t most = kThreadsOfConnection * files_at_once_;
+    for (std::size_t i = idle_; i < wanted && threads_.size() < most; ++i)
+        threads_.emplace_back([this] { work(); });
+}
+
 void RangeReader::work() {
     std::unique_lock lock(mutex_);
     while (true) {
-        waiting_.wait(lock, [this] { return is_stopping_ || next_kind(); });
+        ++idle_;
+        const bool has_work = waiting_.wait_for(
+            lock, kIdleMax, [this] { return is_stopping_ || next_kind().has_value(); });
+        --idle_;
         if (is_stopping_) return;
+        if (!has_work && threads_.size() - ended_.size() <= files_at_once_) continue;
+        if (!has_work) {
+            ended_.push_back(
+                std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id));
+            return;
+        }
         const Kind kind = *next_kind();
         const Task task = std::move(of(kind).front());
         of(kind).pop_front();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,7 +18,8 @@
 
 namespace tune::loader {
 
-/// Threads that read ranges. Thread-safe.
+/// Threads that read ranges: as many as there were jobs at once, up to a limit; those that only
+/// short requests needed end when none came for a while. Thread-safe.
 class RangeReader {
 public:
     /// Bytes of one request for part of a file; there are as many such buffers as connections.
@@ -62,6 +64,7 @@ private:
 
     using Tasks = std::deque<Task>;
 
+    void start_threads();
     void work();
     [[nodiscard]] std::optional<Kind> next_kind() const;
     [[nodiscard]] Tasks& of(Kind kind) { return kind == Kind::kFile ? files_ : samples_; }
@@ -73,7 +76,9 @@ private:
     const std::size_t files_at_once_;
     std::size_t files_running_ = 0;
     bool is_stopping_ = false;
-    std::vector<std::thread> threads_;
+    std::size_t idle_ = 0;
+    std::list<std::thread> threads_;
+    std::vector<std::list<std::thread>::iterator> ended_;  // to be joined
 };
 
 }  // namespace tune::loader

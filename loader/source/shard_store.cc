@@ -160,6 +160,7 @@ void ShardStore::put(std::size_t shard, std::shared_ptr<const Shard> opened, boo
     Slot& slot = slots_[shard];
     uncount(shard);
     slot.error.reset();
+    if (!slot.shard) ++open_count_;
     slot.shard = std::move(opened);
     slot.pinned.store(stays ? slot.shard.get() : nullptr, std::memory_order_release);
 }
@@ -177,11 +178,23 @@ void ShardStore::drop(std::size_t shard) {
     slot.error.reset();
     slot.pinned.store(nullptr, std::memory_order_release);
     dropped = std::exchange(slot.shard, nullptr);
+    if (dropped) --open_count_;
+}
+
+bool ShardStore::is_open(std::size_t shard) {
+    const std::lock_guard lock(mutex_);
+    return slots_[shard].shard != nullptr;
+}
+
+void ShardStore::keep_longest(std::span<const std::size_t> shards) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = shards.size(); i-- > 0;) slots_[shards[i]].last_use = ++uses_;
 }
 
 void ShardStore::keep(std::size_t shard, std::shared_ptr<const Shard> opened, bool is_pinned) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[shard];
+    if (!slot.shard) ++open_count_;
     slot.shard = std::move(opened);
     if (is_pinned) {
         slot.pinned.store(slot.shard.get(), std::memory_order_release);
@@ -213,6 +226,7 @@ void ShardStore::drop_cold_shards() {
         }
         if (!coldest) return;
         coldest->shard.reset();
+        --open_count_;
         uncount(coldest_shard);
     }
 }

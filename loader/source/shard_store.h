@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -42,6 +43,16 @@ public:
     [[nodiscard]] const Shard* open_shard(std::size_t shard) const {
         return slots_[shard].pinned.load(std::memory_order_acquire);
     }
+
+    /// Whether get() would return at once.
+    [[nodiscard]] bool is_open(std::size_t shard);
+    /// Whether every shard is open. Wait-free.
+    [[nodiscard]] bool are_all_open() const {
+        return open_count_.load(std::memory_order_relaxed) == slots_.size();
+    }
+    /// These are needed next, soonest first: others are dropped before them.
+    void keep_longest(std::span<const std::size_t> shards);
+    [[nodiscard]] std::size_t decompressed_bytes_max() const { return decompressed_bytes_max_; }
 
     /// Makes a shard readable without opening it here. With `stays`, open_shard() gives it too.
     void put(std::size_t shard, std::shared_ptr<const Shard> opened, bool stays);
@@ -94,6 +105,8 @@ private:
     const std::size_t decompressed_bytes_max_;
     std::vector<Slot> slots_;
     mutable std::atomic<std::int64_t> decompress_ns_ = 0;
+
+    std::atomic<std::size_t> open_count_ = 0;  // changed under mutex_
 
     std::mutex mutex_;
     std::uint64_t uses_ = 0;              // guarded by mutex_

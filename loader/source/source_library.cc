@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -49,7 +51,41 @@ std::string advice(const std::string& reason) {
     return {};
 }
 
+constexpr UrlKind web_kind(std::string_view scheme) {
+    return {scheme, "libtune_http_source.so", "tune_open_http_source", nullptr};
+}
+constexpr UrlKind cloud_kind(std::string_view scheme) {
+    return {scheme, "libtune_http_source.so", "tune_open_http_source", "tune_open_http_sink"};
+}
+constexpr UrlKind store_kind(std::string_view scheme) {
+    return {scheme, "libtune_object_store.so", "tune_open_object_store", "tune_open_object_sink"};
+}
+constexpr std::array kUrlKinds = {
+    web_kind("http"),    web_kind("https"),   web_kind("hf"),         web_kind("dbfs"),
+    store_kind("s3"),    store_kind("s3a"),   store_kind("r2"),       store_kind("b2"),
+    store_kind("oci"),   store_kind("cw"),    cloud_kind("gs"),       cloud_kind("gcs"),
+    cloud_kind("az"),    cloud_kind("azure"), cloud_kind("azure-dl"), cloud_kind("abfs"),
+    cloud_kind("abfss"), store_kind("hdfs"),
+};
+
+bool has_value(const char* name) {
+    const char* const value = std::getenv(name);
+    return value && *value;
+}
+
 }  // namespace
+
+Result<UrlKind> url_kind(std::string_view scheme, std::string_view url) {
+    if ((scheme == "gs" || scheme == "gcs") && has_value("GCS_KEY") && has_value("GCS_SECRET"))
+        return store_kind(scheme);
+    std::string known = "a path, file";
+    for (const UrlKind& kind : kUrlKinds) {
+        if (kind.scheme == scheme) return kind;
+        known += ", " + std::string(kind.scheme);
+    }
+    return invalid_parameter("the URL '" + std::string(url) +
+                             "' is of an unknown kind; known are " + known);
+}
 
 Result<void*> library_function(const char* library, const char* function, const char* wanted_for) {
     static std::mutex mutex;

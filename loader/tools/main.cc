@@ -111,7 +111,10 @@ Result<ConvertReport> convert_data_set(ConvertArguments& arguments, const std::s
             options.input.columns.push_back(list.substr(begin, end - begin));
             begin = end + 1;
         }
-    options.output = output;
+    if (is_local_url(output))
+        options.output = local_path(output);
+    else
+        options.output_url = output;
     options.target = arguments.target == "mds" ? ConvertTarget::kMds : ConvertTarget::kParquet;
     options.overwrite = given.overwrite;
     options.threads = arguments.set.options.threads;
@@ -352,8 +355,7 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
         "convert",
         std::string("Turns tables or a data set of any format into MDS or Parquet (CSV, TSV") +
             (can_read_parquet() ? ", Parquet, ...)" : "; this build has no Parquet)"));
-    verb->add_option("paths", arguments.paths,
-                     "TABLE... | DATA_SET, then OUTPUT_DIRECTORY; paths or URLs")
+    verb->add_option("paths", arguments.paths, "TABLE... | DATA_SET, then OUTPUT; paths or URLs")
         ->required();
     verb->add_option("--to", arguments.target, "mds or parquet")->capture_default_str();
     arguments.set.nulls = "refuse";

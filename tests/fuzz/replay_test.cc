@@ -24,14 +24,15 @@
 #include <vector>
 
 // The targets as libFuzzer calls them; CMakeLists.txt gives each a name of its own.
-#define TUNE_FUZZ_TARGETS(X)                                                                 \
-    X(artifact_path)                                                                         \
-    X(deletion_vector)                                                                       \
-    X(delta_log)                                                                             \
-    X(filter)                                                                                \
-    X(http)                                                                                  \
-    X(mds) X(message) X(metric_block) X(page_token) X(routes) X(study) X(tar) X(tensorboard) \
-        X(upload)
+#define TUNE_FUZZ_TARGETS(X) \
+    X(artifact_path)         \
+    X(deletion_vector)       \
+    X(delta_log)             \
+    X(filter)                \
+    X(http)                  \
+    X(mds)                   \
+    X(message)               \
+    X(metric_block) X(page_token) X(routes) X(study) X(tar) X(tensorboard) X(text) X(upload)
 #define TUNE_FUZZ_DECLARE(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
 TUNE_FUZZ_TARGETS(TUNE_FUZZ_DECLARE)
 #undef TUNE_FUZZ_DECLARE

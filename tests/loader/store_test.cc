@@ -1,9 +1,6 @@
-// Which server, region, keys and path each kind of URL means. Nothing is asked of a network: what
-// the clouds themselves answer is tested with their emulators,
-// tests/contract/loader/test_clouds.py.
+// Which server, region, keys and path each kind of URL of S3's protocol means. Nothing is asked of
+// a network.
 
-#include <arrow/filesystem/azurefs.h>
-#include <arrow/filesystem/gcsfs.h>
 #include <arrow/filesystem/s3fs.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -129,46 +126,6 @@ TEST(ObjectStoreUrls, GoogleWithAnHmacKeyIsReadByItsS3Address) {
     const Opened opened = open_s3("gs://bucket/a", {{"GCS_KEY", "key"}, {"GCS_SECRET", "secret"}});
     EXPECT_EQ(opened.s3.endpoint_override, "storage.googleapis.com");
     EXPECT_EQ(opened.s3.GetAccessKey(), "key");
-    const Environment environment(Settings{{"STORAGE_EMULATOR_HOST", "http://127.0.0.1:1"}});
-    const Result<StorePlace> place = open_store("gcs://bucket/a", {});
-    ASSERT_TRUE(place) << place.error().text();
-    EXPECT_FALSE(place->is_s3);
-    const auto options = dynamic_cast<const arrow::fs::GcsFileSystem&>(*place->files).options();
-    EXPECT_EQ(options.endpoint_override, "127.0.0.1:1");
-    EXPECT_EQ(options.scheme, "http");
-}
-
-TEST(ObjectStoreUrls, AzuresAccountStandsInFrontOfItsCloudsHost) {
-    const auto urls = [](const std::string& url, const Settings& settings) {
-        const Environment environment(settings);
-        const Result<StorePlace> place = open_store(url, {});
-        if (!place) return place.error().text();
-        const auto options =
-            dynamic_cast<const arrow::fs::AzureFileSystem&>(*place->files).options();
-        return place->root + " " + options.AccountBlobUrl(options.account_name) + " " +
-               options.AccountDfsUrl(options.account_name) + " " + options.AccountKey() +
-               options.SasToken();
-    };
-    const std::string account = "AccountName=me;AccountKey=a2V5;";
-    EXPECT_EQ(urls("az://box/a", {{"AZURE_STORAGE_CONNECTION_STRING", account}}),
-              "box/a https://me.blob.core.windows.net/ https://me.dfs.core.windows.net/ a2V5");
-    EXPECT_EQ(urls("az://box/a", {{"AZURE_STORAGE_CONNECTION_STRING",
-                                   account + "EndpointSuffix=core.chinacloudapi.cn"}}),
-              "box/a https://me.blob.core.chinacloudapi.cn/ https://me.dfs.core.chinacloudapi.cn/ "
-              "a2V5");
-    EXPECT_EQ(urls("az://box/a", {{"AZURE_STORAGE_CONNECTION_STRING",
-                                   account + "BlobEndpoint=http://127.0.0.1:1/me"}}),
-              "box/a http://127.0.0.1:1/me/ http://127.0.0.1:1/me/ a2V5");
-    EXPECT_THAT(
-        urls("azure://box", {{"AZURE_STORAGE_CONNECTION_STRING", "UseDevelopmentStorage=true"}}),
-        HasSubstr("box http://127.0.0.1:10000/devstoreaccount1/"));
-    // The URL names another account than the string: the single variables count.
-    EXPECT_EQ(urls("abfss://box@you.dfs.core.windows.net/a",
-                   {{"AZURE_STORAGE_CONNECTION_STRING", account},
-                    {"AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=2"}}),
-              "box/a https://you.blob.core.windows.net/ https://you.dfs.core.windows.net/ "
-              "?sv=1&sig=2");
-    EXPECT_THAT(urls("az://box/a", {}), HasSubstr("names no account"));
 }
 
 }  // namespace

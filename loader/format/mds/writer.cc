@@ -249,6 +249,10 @@ Result<Index> MdsWriter::finish() {
     }
     for (const ShardInfo& shard : index_.shards) {
         const FileInfo& file = shard.zip_data ? *shard.zip_data : shard.raw_data;
+        std::error_code ignored;
+        if (options_.files_may_leave &&
+            !std::filesystem::exists(options_.directory / file.basename, ignored))
+            continue;
         TUNE_TRY_VOID(sync_file(options_.directory / file.basename));
     }
     TUNE_TRY_VOID(write_file_atomic(options_.directory / "index.json", index_text(index_)));

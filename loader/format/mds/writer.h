@@ -32,6 +32,8 @@ struct MdsWriterOptions {
     /// Upstream writes a shard without samples when the first sample alone exceeds the limit; true
     /// reproduces that.
     bool keeps_empty_shards = false;
+    /// Who sends the files elsewhere may remove each before finish().
+    bool files_may_leave = false;
 };
 
 /// Not thread-safe. Memory: one shard. Shards are written as they fill; index.json comes last, in
@@ -61,6 +63,9 @@ public:
     [[nodiscard]] Result<Index> finish();
 
     [[nodiscard]] std::int64_t samples_written() const { return samples_written_; }
+
+    /// The shards that are closed: their files are written. Until finish().
+    [[nodiscard]] const std::vector<ShardInfo>& closed_shards() const { return index_.shards; }
 
 private:
     explicit MdsWriter(MdsWriterOptions options) : options_(std::move(options)) {}

@@ -25,13 +25,16 @@ except ModuleNotFoundError as _error:
 from ._dataset import Column, Dataset
 
 if TYPE_CHECKING:
-    from ._convert import dataframe_to_mds, merge_index, to_mds
+    from ._cache import Cache, find_caches
     from ._mosaic.loader import StreamingDataLoader
     from ._mosaic.local import LocalDataset
     from ._mosaic.streaming import StreamingDataset
     from ._packed import PackedDataset
     from ._stream import Stream
-    from ._writer import MDSWriter
+    from ._write.convert import to_mds
+    from ._write.dataframe import dataframe_to_mds
+    from ._write.merge import merge_index
+    from ._write.writer import MDSWriter
     from .errors import NoDataAvailableError
     from .reader import make_batch_reader, make_reader
     from .spark import from_spark, make_spark_converter
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cache",
     "Column",
     "DataLossError",
     "Dataset",
@@ -55,6 +59,7 @@ __all__ = [
     "StreamingDataset",
     "TransformSpec",
     "dataframe_to_mds",
+    "find_caches",
     "from_spark",
     "make_batch_reader",
     "make_reader",
@@ -65,9 +70,10 @@ __all__ = [
 
 # Where the names live whose modules import numpy or torch.
 _LATER = {
+    "Cache": "_cache",
     "Image": "transforms",
     "LocalDataset": "_mosaic.local",
-    "MDSWriter": "_writer",
+    "MDSWriter": "_write.writer",
     "NoDataAvailableError": "errors",
     "PackedDataset": "_packed",
     "Pad": "transforms",
@@ -75,13 +81,14 @@ _LATER = {
     "StreamingDataLoader": "_mosaic.loader",
     "StreamingDataset": "_mosaic.streaming",
     "TransformSpec": "transform",
-    "dataframe_to_mds": "_convert",
+    "dataframe_to_mds": "_write.dataframe",
+    "find_caches": "_cache",
     "from_spark": "spark",
     "make_batch_reader": "reader",
     "make_reader": "reader",
     "make_spark_converter": "spark",
-    "merge_index": "_convert",
-    "to_mds": "_convert",
+    "merge_index": "_write.merge",
+    "to_mds": "_write.convert",
 }
 
 

@@ -24,7 +24,7 @@ struct Transfer {
     HttpResponse& response;
     const SourceOptions& options;
     Clock::time_point last_byte = Clock::now();
-    curl_off_t bytes = 0;
+    curl_off_t bytes = 0;  // both ways
     bool is_accepted = false;
     bool is_refused = false;  // by the caller
     bool has_stalled = false;
@@ -64,11 +64,12 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
     return 0;
 }
 
-int on_progress(void* user, curl_off_t /*total*/, curl_off_t now, curl_off_t, curl_off_t) {
+int on_progress(void* user, curl_off_t /*total*/, curl_off_t got, curl_off_t /*total*/,
+                curl_off_t sent) {
     auto& transfer = *static_cast<Transfer*>(user);
     if (transfer.options.stop && transfer.options.stop->is_set()) return 1;
-    if (now != transfer.bytes) {
-        transfer.bytes = now;
+    if (got + sent != transfer.bytes) {
+        transfer.bytes = got + sent;
         transfer.last_byte = Clock::now();
     }
     const std::chrono::duration<double> silent = Clock::now() - transfer.last_byte;
@@ -91,23 +92,29 @@ double retry_after(const HttpResponse& response) {
     return date < 0 ? 0 : std::max(std::difftime(date, std::time(nullptr)), 0.0);
 }
 
+std::string shown_name(const HttpRequest& request) {
+    return "'" + (request.name.empty() ? public_url(request.url) : request.name) + "'";
+}
+
 AttemptFailure status_failure(const HttpRequest& request, const HttpResponse& response) {
     const long status = response.status;
-    const std::string where = "'" + public_url(request.url) + "'";
+    const std::string where = shown_name(request);
+    const std::string verb = request.method.empty() ? "read" : "written";
     const std::string said = " (HTTP status " + std::to_string(status) + ")";
     if (status == 404 || status == 410)
         return {{Code::kResourceDoesNotExist, where + " does not exist" + said}};
     if (status == 401)
         return {{Code::kUnauthenticated,
-                 where + " wants credentials, or does not take those it was given" + said}};
+                 where + " cannot be " + verb +
+                     ": it wants credentials, or does not take those it was given" + said}};
     if (status == 403)
-        return {
-            {Code::kPermissionDenied, where + " may not be read with these credentials" + said}};
+        return {{Code::kPermissionDenied,
+                 where + " cannot be " + verb + " with these credentials" + said}};
     if (status == 412) return {{Code::kDataLoss, where + " was changed while it was read" + said}};
     if (status == 416) return {{Code::kDataLoss, where + " is shorter than it was" + said}};
     const bool may_pass = status == 408 || status == 425 || status == 429 || status >= 500;
     return {{may_pass ? Code::kTemporarilyUnavailable : Code::kBadRequest,
-             where + " cannot be read" + said},
+             where + " cannot be " + verb + said},
             may_pass && status != 501 && status != 505,
             retry_after(response)};
 }
@@ -120,8 +127,20 @@ AttemptFailure transfer_failure(const Transfer& transfer, CURLcode code) {
                           code != CURLE_PEER_FAILED_VERIFICATION &&
                           code != CURLE_TOO_MANY_REDIRECTS;
     return {{may_pass ? Code::kTemporarilyUnavailable : Code::kBadRequest,
-             "'" + public_url(transfer.request.url) + "' cannot be read: " + reason},
+             shown_name(transfer.request) + " cannot be " +
+                 (transfer.request.method.empty() ? "read: " : "written: ") + reason},
             may_pass};
+}
+
+bool set_body(CURL* easy, const HttpRequest& request) {
+    if (request.method.empty()) return true;
+    return ::curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                              static_cast<curl_off_t>(request.sent.size())) == CURLE_OK &&
+           ::curl_easy_setopt(
+               easy, CURLOPT_POSTFIELDS,
+               request.sent.empty() ? "" : reinterpret_cast<const char*>(request.sent.data())) ==
+               CURLE_OK &&
+           ::curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str()) == CURLE_OK;
 }
 
 bool set_options(CURL* easy, Transfer& transfer, curl_slist* headers) {
@@ -132,8 +151,9 @@ bool set_options(CURL* easy, Transfer& transfer, curl_slist* headers) {
         static_cast<long>(std::ceil(std::min(transfer.options.download_timeout_s, 3600.0) * 1e3));
     return set(CURLOPT_URL, transfer.request.url.c_str()) && set(CURLOPT_NOSIGNAL, 1L) &&
            set(CURLOPT_NOBODY, transfer.request.is_head ? 1L : 0L) &&
-           set(CURLOPT_HTTPHEADER, headers) && set(CURLOPT_FOLLOWLOCATION, 1L) &&
-           set(CURLOPT_MAXREDIRS, 10L) && set(CURLOPT_PROTOCOLS_STR, "http,https") &&
+           set_body(easy, transfer.request) && set(CURLOPT_HTTPHEADER, headers) &&
+           set(CURLOPT_FOLLOWLOCATION, 1L) && set(CURLOPT_MAXREDIRS, 10L) &&
+           set(CURLOPT_PROTOCOLS_STR, "http,https") &&
            set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https") &&
            set(CURLOPT_CONNECTTIMEOUT_MS, timeout_ms) && set(CURLOPT_BUFFERSIZE, 256L << 10) &&
            set(CURLOPT_TCP_KEEPALIVE, 1L) && set(CURLOPT_NETRC, long{CURL_NETRC_OPTIONAL}) &&
@@ -160,7 +180,8 @@ std::string HttpResponse::header(const std::string& name) const {
     return found == headers.end() ? std::string() : found->second;
 }
 
-HttpClient::HttpClient(SourceOptions options) : options_(std::move(options)) {
+HttpClient::HttpClient(SourceOptions options, HttpLogin login)
+    : options_(std::move(options)), login_(std::move(login)) {
     static const bool is_initialised = ::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     static_cast<void>(is_initialised);
 }
@@ -186,12 +207,20 @@ void HttpClient::put_back(CURL* easy) {
     idle_.push_back(easy);
 }
 
-std::optional<AttemptFailure> HttpClient::send(const HttpRequest& request, HttpResponse& response) {
+std::optional<AttemptFailure> HttpClient::send(const HttpRequest& wanted, HttpResponse& response) {
+    HttpRequest request = wanted;
+    if (login_)
+        if (Result<void> login = login_(request); !login) {
+            Error error = std::move(login).error();
+            error.message = shown_name(request) + " cannot be asked for: " + error.message;
+            return AttemptFailure{std::move(error)};
+        }
     CURL* const easy = take();
     if (!easy) return AttemptFailure{{Code::kResourceExhausted, "libcurl: out of memory"}};
     response = {};
     Transfer transfer{request, response, options_};
     curl_slist* headers = nullptr;
+    if (!request.method.empty()) headers = ::curl_slist_append(headers, "Expect:");
     for (const std::string& header : request.headers)
         headers = ::curl_slist_append(headers, header.c_str());
     ::curl_easy_reset(easy);
@@ -203,6 +232,24 @@ std::optional<AttemptFailure> HttpClient::send(const HttpRequest& request, HttpR
     if (code != CURLE_OK) return transfer_failure(transfer, code);
     if (response.status >= 400) return status_failure(request, response);
     return {};
+}
+
+Result<std::string> send_for_text(HttpClient& client, HttpRequest request, HttpResponse& response,
+                                  std::size_t bytes_max) {
+    std::string text;
+    request.body = [&](std::span<const std::byte> piece) {
+        text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        return text.size() <= bytes_max;
+    };
+    TUNE_TRY_VOID(with_retries(client.options(), [&]() -> std::optional<AttemptFailure> {
+        text.clear();
+        if (std::optional<AttemptFailure> failure = client.send(request, response)) return failure;
+        if (text.size() <= bytes_max) return {};
+        return AttemptFailure{{Code::kResourceExhausted, shown_name(request) +
+                                                             " gave an answer of more than " +
+                                                             std::to_string(bytes_max) + " bytes"}};
+    }));
+    return text;
 }
 
 }  // namespace tune::loader

@@ -1,5 +1,5 @@
 #pragma once
-// One GET or HEAD by libcurl.
+// One request by libcurl.
 
 #include <curl/curl.h>
 
@@ -26,9 +26,14 @@ struct HttpResponse {
 
 struct HttpRequest {
     std::string url = {};
+    /// Of the object in messages; empty: the URL without its query.
+    std::string name = {};
     bool is_head = false;
     /// "Name: value"
     std::vector<std::string> headers = {};
+    /// With a body that is sent: "POST" or "PUT". Empty: GET, or HEAD.
+    std::string method = {};
+    std::span<const std::byte> sent = {};
     /// Called with the status and headers before the first byte of the body; false ends the
     /// request.
     std::function<bool(const HttpResponse&)> accept = {};
@@ -36,10 +41,13 @@ struct HttpRequest {
     std::function<bool(std::span<const std::byte>)> body = {};
 };
 
+/// Adds to a request what proves who asks. Called for each attempt anew, on any thread.
+using HttpLogin = std::function<Result<void>(HttpRequest&)>;
+
 /// Connections that are kept for the next request. Thread-safe.
 class HttpClient {
 public:
-    explicit HttpClient(SourceOptions options);
+    explicit HttpClient(SourceOptions options, HttpLogin login = {});
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;
     HttpClient& operator=(const HttpClient&) = delete;
@@ -58,9 +66,16 @@ private:
     void put_back(CURL* easy);
 
     const SourceOptions options_;
+    const HttpLogin login_;
     std::mutex mutex_;
     std::vector<CURL*> idle_;  // guarded by mutex_
 };
+
+/// The whole body of a GET, or the answer to what `request` sends, with retries. Errors: those of
+/// send(); kResourceExhausted when it is longer than `bytes_max`.
+[[nodiscard]] Result<std::string> send_for_text(HttpClient& client, HttpRequest request,
+                                                HttpResponse& response,
+                                                std::size_t bytes_max = std::size_t{64} << 20);
 
 /// A URL without its query and user, for messages.
 [[nodiscard]] std::string public_url(std::string_view url);

@@ -1,21 +1,17 @@
-// Range requests, with If-Match where the object's version is known: a server then refuses to give
-// bytes of another version (412), and one that ignores the condition shows by the answer's ETag.
+// Range requests, with If-Match where the object's version is known.
 
 #include "loader/source/http/http_source.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text/percent.h"
-#include "loader/source/source_library.h"
+#include "loader/source/http/http_range.h"
 
 namespace tune::loader {
 namespace {
-
-constexpr std::size_t kListingBytesMax = std::size_t{64} << 20;
 
 std::uint64_t number_of(std::string_view text) {
     std::uint64_t number = 0;
@@ -23,6 +19,7 @@ std::uint64_t number_of(std::string_view text) {
     return number;
 }
 
+/// ETag, else the time of change.
 std::string version_header(const HttpResponse& response) {
     const std::string etag = response.header("etag");
     return etag.empty() ? response.header("last-modified") : etag;
@@ -31,30 +28,6 @@ std::string version_header(const HttpResponse& response) {
 bool is_strong(const std::string& version) {
     return version.starts_with('"');
 }
-
-/// "bytes 5-9/100": the first one, and the whole (0: unknown).
-struct ContentRange {
-    std::uint64_t first = 0;
-    std::uint64_t total = 0;
-};
-
-ContentRange content_range(const HttpResponse& response) {
-    const std::string text = response.header("content-range");
-    ContentRange range;
-    if (!text.starts_with("bytes ")) return range;
-    range.first = number_of(std::string_view(text).substr(6));
-    const std::size_t slash = text.find('/');
-    if (slash != std::string::npos)
-        range.total = number_of(std::string_view(text).substr(slash + 1));
-    return range;
-}
-
-/// The body of one range, as it comes.
-struct RangeTarget {
-    std::span<std::byte> bytes;
-    std::size_t filled = 0;
-    std::optional<Error> error = {};
-};
 
 }  // namespace
 
@@ -103,64 +76,13 @@ Result<ObjectInfo> HttpSource::stat(std::string_view path) const {
 
 Result<void> HttpSource::read(const ObjectInfo& object, std::uint64_t offset,
                               std::span<std::byte> bytes) const {
-    if (bytes.empty()) return {};
-    const std::string where = address(object.path);
-    const bool is_whole = offset == 0 && bytes.size() == object.bytes;
-    HttpRequest request{.url = where, .headers = place_.headers};
-    request.headers.push_back("Range: bytes=" + std::to_string(offset) + "-" +
-                              std::to_string(offset + bytes.size() - 1));
+    HttpRequest request{.url = address(object.path), .headers = place_.headers};
     if (is_strong(object.version)) request.headers.push_back("If-Match: " + object.version);
-    return with_retries(client_.options(), [&]() -> std::optional<AttemptFailure> {
-        RangeTarget target{bytes};
-        request.accept = [&](const HttpResponse& answer) {
-            const std::string version = version_header(answer);
-            if (answer.status == 200 && !is_whole)
-                target.error = Error{Code::kNotImplemented, "'" + public_url(where) +
-                                                                "' is sent whole only: its server "
-                                                                "does not read ranges"};
-            else if (answer.status == 206 && content_range(answer).first != offset)
-                target.error = Error{Code::kDataLoss, "'" + public_url(where) +
-                                                          "' returned another range than the "
-                                                          "one that was asked for"};
-            else if (!object.version.empty() && !version.empty() && version != object.version)
-                target.error = Error{Code::kDataLoss,
-                                     "'" + public_url(where) + "' was changed while it was read"};
-            return !target.error;
-        };
-        request.body = [&](std::span<const std::byte> piece) {
-            if (piece.size() > target.bytes.size() - target.filled) {
-                target.error = Error{Code::kDataLoss, "'" + public_url(where) +
-                                                          "' is longer than it was stated to be"};
-                return false;
-            }
-            std::memcpy(target.bytes.data() + target.filled, piece.data(), piece.size());
-            target.filled += piece.size();
-            return true;
-        };
-        HttpResponse response;
-        if (std::optional<AttemptFailure> failure = client_.send(request, response)) return failure;
-        if (target.error) return AttemptFailure{*std::move(target.error)};
-        if (target.filled == bytes.size()) return {};
-        // The server itself says that this is all: the object is shorter.
-        return AttemptFailure{{Code::kDataLoss, "'" + public_url(where) + "' ends at byte " +
-                                                    std::to_string(offset + target.filled) + ", " +
-                                                    std::to_string(bytes.size() - target.filled) +
-                                                    " bytes too early"}};
-    });
+    return read_range(client_, std::move(request), {object, offset, &version_header}, bytes);
 }
 
 Result<std::string> HttpSource::get_text(const std::string& where, HttpResponse& response) const {
-    std::string text;
-    TUNE_TRY_VOID(with_retries(client_.options(), [&]() -> std::optional<AttemptFailure> {
-        text.clear();
-        HttpRequest request{.url = where, .headers = place_.headers};
-        request.body = [&](std::span<const std::byte> piece) {
-            text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-            return text.size() <= kListingBytesMax;
-        };
-        return client_.send(request, response);
-    }));
-    return text;
+    return send_for_text(client_, {.url = where, .headers = place_.headers}, response);
 }
 
 Result<std::vector<ObjectInfo>> HttpSource::list(std::string_view folder) const {
@@ -239,15 +161,3 @@ Result<std::vector<ObjectInfo>> HttpSource::list_unity_catalog(std::string_view 
 }
 
 }  // namespace tune::loader
-
-extern "C" __attribute__((visibility("default"))) void tune_open_http_source(
-    const std::string& url, const tune::loader::SourceOptions& options,
-    tune::loader::SourceResult& result) {
-    tune::Result<tune::loader::HttpPlace> place = tune::loader::http_place(url, options);
-    if (!place) {
-        result = std::move(place).error();
-        return;
-    }
-    result = std::shared_ptr<const tune::loader::ObjectSource>(
-        std::make_shared<tune::loader::HttpSource>(*std::move(place), options));
-}

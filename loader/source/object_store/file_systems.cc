@@ -4,18 +4,12 @@
 
 #include "loader/source/object_store/file_systems.h"
 
-#include <arrow/filesystem/azurefs.h>
-#include <arrow/filesystem/gcsfs.h>
 #include <arrow/filesystem/s3fs.h>
 #include <arrow/io/interfaces.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-
-#include "base/text/percent.h"
-#include "base/text/uri.h"
 
 namespace tune::loader {
 namespace {
@@ -23,8 +17,6 @@ namespace {
 namespace fs = arrow::fs;
 
 constexpr int kStoreConnections = 96;
-/// Google's library gives up after its first failure: trying again is ours.
-constexpr double kLibraryRetries_s = 0.05;
 
 thread_local bool s3_failure_may_pass = false;
 
@@ -195,135 +187,14 @@ Result<S3Place> s3_place(const std::string& scheme, const std::string& url,
     return place;
 }
 
+/// Google's storage by its S3 address, with an HMAC key.
 Result<StorePlace> open_gcs(const std::string& url, const SourceOptions& options) {
-    const std::string key = setting({"GCS_KEY"});
-    const std::string secret = setting({"GCS_SECRET"});
-    if (!key.empty() && !secret.empty()) {
-        S3Place place{.bucket_path = rest_of(url), .access_key = key, .secret_key = secret};
-        place.endpoint =
-            options.endpoint.empty() ? "https://storage.googleapis.com" : options.endpoint;
-        place.region = options.region.empty() ? "auto" : options.region;
-        return open_s3(url, std::move(place), options);
-    }
-    const bool has_login =
-        !setting({"GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST", "KUBERNETES_SERVICE_HOST"})
-             .empty() ||
-        std::filesystem::exists(setting({"HOME"}) +
-                                "/.config/gcloud/application_default_credentials.json");
-    fs::GcsOptions gcs = has_login ? fs::GcsOptions::Defaults() : fs::GcsOptions::Anonymous();
-    std::string endpoint = options.endpoint;
-    if (endpoint.empty()) endpoint = setting({"STORAGE_EMULATOR_HOST"});
-    if (!endpoint.empty()) {
-        const auto [scheme, host] = scheme_and_host(endpoint);
-        gcs.scheme = scheme.empty() ? "http" : scheme;
-        gcs.endpoint_override = host;
-    }
-    gcs.retry_limit_seconds = kLibraryRetries_s;
-    const auto files = fs::GcsFileSystem::Make(gcs);
-    if (!files.ok()) return store_error(url, files.status());
-    return StorePlace{*files, rest_of(url)};
-}
-
-/// An account of Azure, by a connection string or by single variables.
-struct AzureAccount {
-    std::string name = {};
-    std::string key = {};
-    std::string sas = {};
-    std::string endpoint = {};  // of blobs; empty: the public cloud's
-};
-
-/// "AccountName=a;AccountKey=b==;BlobEndpoint=c", as Azure's own tools take and show it.
-AzureAccount account_of(const std::string& connection) {
-    std::map<std::string, std::string> fields;
-    for (std::size_t at = 0; at < connection.size();) {
-        const std::size_t end = std::min(connection.find(';', at), connection.size());
-        const std::size_t equals = connection.find('=', at);
-        if (equals < end)
-            fields[connection.substr(at, equals - at)] =
-                connection.substr(equals + 1, end - equals - 1);
-        at = end + 1;
-    }
-    // Azurite's account is the same everywhere, and no secret.
-    if (fields["UseDevelopmentStorage"] == "true")
-        return {"devstoreaccount1",
-                "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/"
-                "K1SZFPTOtr/KBHBeksoGMGw==",
-                "", "http://127.0.0.1:10000/devstoreaccount1"};
-    AzureAccount account{fields["AccountName"], fields["AccountKey"],
-                         fields["SharedAccessSignature"], fields["BlobEndpoint"]};
-    const std::string protocol = fields["DefaultEndpointsProtocol"];
-    if (account.endpoint.empty() && !fields["EndpointSuffix"].empty())
-        account.endpoint = (protocol.empty() ? "https" : protocol) + "://" + account.name +
-                           ".blob." + fields["EndpointSuffix"];
-    return account;
-}
-
-/// Of the account that the URL names, or else the environment.
-AzureAccount find_account(const std::string& named) {
-    AzureAccount account = account_of(setting({"AZURE_STORAGE_CONNECTION_STRING"}));
-    if (!account.name.empty() && (named.empty() || named == account.name)) return account;
-    account = {named};
-    if (named.empty())
-        account.name =
-            setting({"AZURE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"});
-    account.key =
-        setting({"AZURE_ACCOUNT_ACCESS_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"});
-    account.sas = setting({"AZURE_STORAGE_SAS_TOKEN"});
-    return account;
-}
-
-/// Where Arrow finds the account: a host that begins with a dot gets its name in front, any other
-/// one behind it as a folder, as emulators have it.
-Result<void> set_endpoint(const AzureAccount& account, fs::AzureOptions& azure) {
-    if (account.endpoint.empty()) return {};
-    const UriParts parts = split_uri(account.endpoint);
-    std::string blobs = parts.authority;
-    std::string files = blobs;
-    if (blobs.starts_with(account.name + ".")) {
-        blobs.erase(0, account.name.size());
-        files = blobs;
-        if (blobs.starts_with(".blob.")) files.replace(0, 6, ".dfs.");
-    } else if (parts.path.size() > 1 && parts.path != "/" + account.name) {
-        return invalid_parameter("the address of Azure's blobs '" + account.endpoint +
-                                 "' is neither of the account '" + account.name +
-                                 "' nor of a host that has it as a folder");
-    }
-    azure.blob_storage_scheme = azure.dfs_storage_scheme = parts.scheme;
-    azure.blob_storage_authority = blobs;
-    azure.dfs_storage_authority = files;
-    return {};
-}
-
-/// az://CONTAINER/FOLDER, azure:// and azure-dl:// likewise; abfs[s]://CONTAINER@ACCOUNT.dfs...
-Result<StorePlace> open_azure(const std::string& url, const SourceOptions& options) {
-    std::string path = rest_of(url);
-    const std::size_t slash = path.find('/');
-    const std::string authority = path.substr(0, slash);
-    const std::size_t at = authority.find('@');
-    std::string named;
-    if (at != std::string::npos) {
-        named = authority.substr(at + 1, authority.find('.', at) - at - 1);
-        path = authority.substr(0, at) + (slash == std::string::npos ? "" : path.substr(slash));
-    }
-    AzureAccount account = find_account(named);
-    if (account.name.empty())
-        return invalid_parameter("'" + url +
-                                 "' names no account: set AZURE_STORAGE_CONNECTION_STRING or "
-                                 "AZURE_STORAGE_ACCOUNT, or write "
-                                 "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER");
-    if (!options.endpoint.empty()) account.endpoint = options.endpoint;
-    fs::AzureOptions azure;
-    azure.account_name = account.name;
-    TUNE_TRY_VOID(set_endpoint(account, azure));
-    const arrow::Status status =
-        !account.key.empty() ? azure.ConfigureAccountKeyCredential(account.key)
-        : !account.sas.empty()
-            ? azure.ConfigureSASCredential((account.sas.starts_with('?') ? "" : "?") + account.sas)
-            : azure.ConfigureDefaultCredential();
-    if (!status.ok()) return store_error(url, status);
-    const auto files = fs::AzureFileSystem::Make(azure);
-    if (!files.ok()) return store_error(url, files.status());
-    return StorePlace{*files, path};
+    S3Place place{.bucket_path = rest_of(url),
+                  .access_key = setting({"GCS_KEY"}),
+                  .secret_key = setting({"GCS_SECRET"})};
+    place.endpoint = options.endpoint.empty() ? "https://storage.googleapis.com" : options.endpoint;
+    place.region = options.region.empty() ? "auto" : options.region;
+    return open_s3(url, std::move(place), options);
 }
 
 }  // namespace
@@ -335,7 +206,6 @@ bool last_s3_failure_may_pass() {
 Result<StorePlace> open_store(const std::string& url, const SourceOptions& options) {
     const std::string scheme = url.substr(0, url.find(':'));
     if (scheme == "gs" || scheme == "gcs") return open_gcs(url, options);
-    if (scheme.starts_with("az") || scheme.starts_with("abfs")) return open_azure(url, options);
     if (scheme == "hdfs") {
         std::string path;
         const auto files = fs::FileSystemFromUri(url, &path);

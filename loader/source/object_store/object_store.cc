@@ -1,12 +1,9 @@
-// Data sets in S3, GCS, Azure and HDFS: reading and uploading over Arrow's file systems. A library
-// of its own, loaded when such a URL is opened, so that nobody else needs Arrow.
+// Data sets in S3 and HDFS: reading and uploading over Arrow's file systems.
 //
 // An object is identified by path and version (its modification time and size). A file of another
 // version is refused when it is opened: half of one shard and half of its successor would be a
-// wrong sample. Open files are kept and shared; one whose read failed is forgotten, because
-// Google's file closes itself for everybody. Arrow reports HTTP errors as text only; failure_of
-// reads the status out of it and decides whether another attempt makes sense. A read that ends
-// early looks like a cut connection and is repeated before it counts as damage.
+// wrong sample. Arrow reports HTTP errors as text only; failure_of reads the status out of it and
+// decides whether another attempt makes sense.
 
 #include <arrow/io/interfaces.h>
 #include <arrow/util/io_util.h>
@@ -14,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <mutex>
 #include <unordered_map>
 
@@ -21,12 +19,12 @@
 #include "loader/source/object_store/file_systems.h"
 #include "loader/source/retry.h"
 #include "loader/source/source_library.h"
-#include "loader/source/upload.h"
 
 namespace tune::loader {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 256;
+constexpr std::chrono::seconds kSeenFor(2);
 constexpr std::size_t kWriteBytes = std::size_t{8} << 20;
 
 bool says(const arrow::Status& status, std::initializer_list<std::string_view> words) {
@@ -36,24 +34,19 @@ bool says(const arrow::Status& status, std::initializer_list<std::string_view> w
     });
 }
 
-/// The status of HTTP that an error of S3, Google or Azure tells of; 0: none.
+/// The status of HTTP that an error of S3 tells of; 0: none.
 int http_status(const std::string& text) {
-    for (const std::string_view before : {"HTTP status ", "HTTP status code: ", "Azure Error: ["}) {
-        std::size_t at = text.find(before);
-        if (at == std::string::npos) continue;
-        at += before.size();
-        if (before.ends_with('[')) at = text.find("] ", at) + 2;  // "[AuthorizationFailure] 403 "
-        int status = 0;
-        std::from_chars(text.data() + std::min(at, text.size()), text.data() + text.size(), status);
-        if (status > 0) return status;
-    }
-    return 0;
+    constexpr std::string_view kBefore = "HTTP status ";
+    const std::size_t at = text.find(kBefore);
+    int status = 0;
+    if (at == std::string::npos) return 0;
+    std::from_chars(text.data() + at + kBefore.size(), text.data() + text.size(), status);
+    return status;
 }
 
 /// What a failed call means to the reader.
 AttemptFailure failure_of(const std::string& what, const arrow::Status& status, bool is_s3) {
-    // Azure tells the same again in further lines.
-    const std::string reason = status.message().substr(0, status.message().find('\n'));
+    const std::string& reason = status.message();
     const std::string message = what + " cannot be read: " + reason;
     const int number = arrow::internal::ErrnoFromStatus(status);
     const int http = http_status(status.message());
@@ -62,21 +55,22 @@ AttemptFailure failure_of(const std::string& what, const arrow::Status& status, 
         return {{Code::kResourceDoesNotExist, what + " does not exist: " + reason}};
     if (http == 401 || http == 403 ||
         says(status, {"ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH",
-                      "INVALID_CLIENT_TOKEN_ID", "EXPIRED_TOKEN", "PermissionDenied",
-                      "Unauthenticated", "PERMISSION_DENIED", "UNAUTHENTICATED"}))
+                      "INVALID_CLIENT_TOKEN_ID", "EXPIRED_TOKEN"}))
         return {{Code::kPermissionDenied, message}};
     const bool is_passing = http == 408 || http == 429 || http >= 500 ||
                             says(status, {"SLOW_DOWN", "NETWORK_CONNECTION", "curlCode"});
     const bool is_unknown = is_s3 ? last_s3_failure_may_pass() : http == 0;
-    // Google's file closes itself when a read of it fails, for all who share it.
-    const bool may_pass =
-        (status.IsIOError() && (is_passing || is_unknown)) || says(status, {"closed file"});
+    const bool may_pass = status.IsIOError() && (is_passing || is_unknown);
     return {{may_pass ? Code::kTemporarilyUnavailable : Code::kBadRequest, message}, may_pass};
 }
 
 std::string version_of_file(const arrow::fs::FileInfo& info) {
     return std::to_string(info.size()) + "-" +
            std::to_string(info.mtime().time_since_epoch().count());
+}
+
+std::string id_of(const ObjectInfo& object) {
+    return object.path + '\0' + object.version;
 }
 
 class StoreSource final : public ObjectSource {
@@ -92,19 +86,22 @@ public:
 
 private:
     using File = std::shared_ptr<arrow::io::RandomAccessFile>;
+    using Clock = std::chrono::steady_clock;
 
     [[nodiscard]] Result<std::string> place(std::string_view path) const;
     [[nodiscard]] std::string name_of(std::string_view path) const {
         return "'" + url_ + (path.empty() ? "" : "/") + std::string(path) + "'";
     }
     [[nodiscard]] std::optional<AttemptFailure> open(const ObjectInfo& object, File& file) const;
+    [[nodiscard]] bool was_just_seen(const std::string& id) const;
     void forget(const File& file) const;
 
     const std::string url_;
     const StorePlace place_;
     const SourceOptions options_;
     mutable std::mutex mutex_;
-    mutable std::unordered_map<std::string, File> files_;  // by path and version
+    mutable std::unordered_map<std::string, File> files_;              // by path and version
+    mutable std::unordered_map<std::string, Clock::time_point> seen_;  // likewise: by stat()
 };
 
 Result<std::string> StoreSource::place(std::string_view path) const {
@@ -128,7 +125,18 @@ Result<ObjectInfo> StoreSource::stat(std::string_view path) const {
         object.version = version_of_file(*info);
         return {};
     }));
+    const std::lock_guard lock(mutex_);
+    if (seen_.size() >= kOpenFilesMax) seen_.clear();
+    seen_[id_of(object)] = Clock::now();
     return object;
+}
+
+/// Whether stat() told of this version a moment ago: asking again would cost a shard its time to
+/// the first byte twice.
+bool StoreSource::was_just_seen(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = seen_.find(id);
+    return found != seen_.end() && Clock::now() - found->second < kSeenFor;
 }
 
 Result<std::vector<ObjectInfo>> StoreSource::list(std::string_view folder) const {
@@ -164,7 +172,7 @@ Result<std::vector<ObjectInfo>> StoreSource::list(std::string_view folder) const
 
 /// A file whose size is known is opened without a request.
 std::optional<AttemptFailure> StoreSource::open(const ObjectInfo& object, File& file) const {
-    const std::string id = object.path + '\0' + object.version;
+    const std::string id = id_of(object);
     {
         const std::lock_guard lock(mutex_);
         if (const auto found = files_.find(id); found != files_.end()) {
@@ -174,7 +182,7 @@ std::optional<AttemptFailure> StoreSource::open(const ObjectInfo& object, File& 
     }
     arrow::fs::FileInfo info(*place(object.path), arrow::fs::FileType::File);
     info.set_size(static_cast<std::int64_t>(object.bytes));
-    if (!object.version.empty()) {
+    if (!object.version.empty() && !was_just_seen(id)) {
         const auto found = place_.files->GetFileInfo(info.path());
         if (!found.ok()) return failure_of(name_of(object.path), found.status(), place_.is_s3);
         if (version_of_file(*found) != object.version)
@@ -220,26 +228,40 @@ Result<void> StoreSource::read(const ObjectInfo& object, std::uint64_t offset,
     });
 }
 
-Result<void> upload_file(const StorePlace& place, const std::filesystem::path& file,
-                         const std::string& name, const SourceOptions& options) {
-    TUNE_TRY(mapped, MappedFile::open(file));
-    return with_retries(options, [&]() -> std::optional<AttemptFailure> {
-        const auto written = [&]() -> arrow::Status {
-            ARROW_ASSIGN_OR_RAISE(const auto stream,
-                                  place.files->OpenOutputStream(place.root + "/" + name));
-            for (std::span<const std::byte> left = mapped->bytes(); !left.empty();) {
-                const std::size_t bytes = std::min(left.size(), kWriteBytes);
-                ARROW_RETURN_NOT_OK(stream->Write(left.data(), static_cast<std::int64_t>(bytes)));
-                left = left.subspan(bytes);
-            }
-            return stream->Close();
-        }();
-        if (written.ok()) return {};
-        AttemptFailure failure = failure_of("'" + name + "'", written, place.is_s3);
-        failure.error.message = "'" + name + "' cannot be written: " + written.message();
-        return failure;
-    });
-}
+class StoreSink final : public ObjectSink {
+public:
+    StoreSink(std::string url, StorePlace place, SourceOptions options)
+        : url_(std::move(url)), place_(std::move(place)), options_(std::move(options)) {}
+
+    [[nodiscard]] Result<void> put(const std::filesystem::path& file,
+                                   const std::string& name) const override {
+        TUNE_TRY(mapped, MappedFile::open(file));
+        return with_retries(options_, [&]() -> std::optional<AttemptFailure> {
+            const arrow::Status written = write(mapped->bytes(), place_.root + "/" + name);
+            if (written.ok()) return {};
+            const std::string shown = "'" + url_ + "/" + name + "'";
+            AttemptFailure failure = failure_of(shown, written, place_.is_s3);
+            failure.error.message = shown + " cannot be written: " + written.message();
+            return failure;
+        });
+    }
+
+private:
+    [[nodiscard]] arrow::Status write(std::span<const std::byte> left,
+                                      const std::string& key) const {
+        ARROW_ASSIGN_OR_RAISE(const auto stream, place_.files->OpenOutputStream(key));
+        while (!left.empty()) {
+            const std::size_t bytes = std::min(left.size(), kWriteBytes);
+            ARROW_RETURN_NOT_OK(stream->Write(left.data(), static_cast<std::int64_t>(bytes)));
+            left = left.subspan(bytes);
+        }
+        return stream->Close();
+    }
+
+    const std::string url_;
+    const StorePlace place_;
+    const SourceOptions options_;
+};
 
 }  // namespace
 }  // namespace tune::loader
@@ -258,16 +280,16 @@ extern "C" __attribute__((visibility("default"))) void tune_open_object_store(
         std::make_shared<tune::loader::StoreSource>(std::move(shown), *std::move(place), options));
 }
 
-extern "C" __attribute__((visibility("default"))) void tune_upload_files(
+extern "C" __attribute__((visibility("default"))) void tune_open_object_sink(
     const std::string& url, const tune::loader::SourceOptions& options,
-    const std::filesystem::path& folder, const std::vector<std::string>& names,
-    tune::Result<void>& result) {
-    const tune::Result<tune::loader::StorePlace> place = tune::loader::open_store(url, options);
+    tune::loader::SinkResult& result) {
+    tune::Result<tune::loader::StorePlace> place = tune::loader::open_store(url, options);
     if (!place) {
-        result = place.error();
+        result = std::move(place).error();
         return;
     }
-    for (const std::string& name : names)
-        if (result = tune::loader::upload_file(*place, folder / name, name, options); !result)
-            return;
+    std::string shown = url;
+    while (shown.ends_with('/')) shown.pop_back();
+    result = std::shared_ptr<const tune::loader::ObjectSink>(
+        std::make_shared<tune::loader::StoreSink>(std::move(shown), *std::move(place), options));
 }

@@ -1,10 +1,12 @@
 // The plan of a conversion is written first: a digest of input and options, and nothing else, since
 // the steps follow from them. A step is written under a name of its own and renamed when it is
 // complete, so whatever has its final name is whole. A run with the same digest keeps those steps.
+// Of a step that was sent to an object store only its index stays here, or the size of its file.
 
 #include "loader/tools/convert/convert_set.h"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -12,7 +14,11 @@
 
 #include "base/id.h"
 #include "base/system/file.h"
+#include "loader/format/hash.h"
 #include "loader/format/mds/writer.h"
+#include "loader/source/local_source.h"
+#include "loader/source/object_sink.h"
+#include "loader/source/open_source.h"
 #include "loader/tables/parquet_writer.h"
 #include "loader/tools/progress.h"
 #include "loader/tools/row_reader.h"
@@ -77,13 +83,19 @@ public:
     Conversion(const ConvertSetOptions& options, RowSet rows)
         : options_(options),
           rows_(std::move(rows)),
-          output_(without_slash(fs::absolute(options.output).lexically_normal())),
-          folder_(output_.parent_path() / ("." + output_.filename().string() + ".converting")),
+          output_(options.output.empty()  // for a store
+                      ? fs::path()
+                      : without_slash(fs::absolute(options.output).lexically_normal())),
+          folder_(work_folder(options, output_)),
           steps_(plan_steps(rows_.catalogue, kShardsPerStep * options.size_limit)) {}
 
     [[nodiscard]] Result<ConvertReport> run() {
-        TUNE_TRY_VOID(check_target());
+        if (is_far()) {
+            TUNE_TRY(sink, open_sink(options_.output_url));
+            sink_ = std::move(sink);
+        }
         TUNE_TRY_VOID(plan_columns());
+        TUNE_TRY_VOID(is_far() ? check_far_target() : check_target());
         TUNE_TRY_VOID(prepare());
         TUNE_TRY_VOID(run_steps());
         return finish();
@@ -93,6 +105,16 @@ private:
     static fs::path without_slash(fs::path path) {
         return path.has_filename() ? path : path.parent_path();
     }
+
+    static fs::path work_folder(const ConvertSetOptions& options, const fs::path& output) {
+        if (options.output_url.empty())
+            return output.parent_path() / ("." + output.filename().string() + ".converting");
+        const auto url = std::as_bytes(std::span(options.output_url));
+        return fs::temp_directory_path() /
+               ("tune-convert-" + hash_hex("xxh3_64", url).value() + ".converting");
+    }
+
+    [[nodiscard]] bool is_far() const { return !options_.output_url.empty(); }
 
     [[nodiscard]] bool to_mds() const { return options_.target == ConvertTarget::kMds; }
 
@@ -104,6 +126,25 @@ private:
         return Error{
             Code::kResourceAlreadyExists,
             "'" + output_.string() + "' is not empty; give another directory, or --overwrite"};
+    }
+
+    /// Steps of an earlier run of the same conversion may be there.
+    [[nodiscard]] Result<void> check_far_target() const {
+        const Result<std::string> earlier = read_file(folder_ / "plan.json");
+        if (earlier && *earlier == plan_text()) return {};
+        if (options_.overwrite && to_mds()) return {};
+        TUNE_TRY(source, loader::open_source(options_.output_url));
+        const Result<std::vector<ObjectInfo>> objects = source->list("");
+        if (!objects && objects.error().code == Code::kResourceDoesNotExist) return {};
+        if (!objects) return objects.error();
+        if (options_.overwrite)
+            return Error{Code::kNotImplemented,
+                         "'" + options_.output_url +
+                             "' holds something already, and Parquet files beside it would be one "
+                             "table with it; delete it first, or give another URL"};
+        return Error{
+            Code::kResourceAlreadyExists,
+            "'" + options_.output_url + "' holds something already; --overwrite replaces it"};
     }
 
     [[nodiscard]] Result<void> plan_columns() {
@@ -172,11 +213,42 @@ private:
         fs::remove_all(partial, error);
         TUNE_TRY_VOID(to_mds() ? write_mds(steps_[number], partial)
                                : write_parquet(steps_[number], partial));
+        if (is_far()) TUNE_TRY_VOID(send_step(partial, step_name(number, options_.target)));
         fs::rename(partial, path, error);
         if (error)
             return Error{Code::kInternalError,
                          "cannot rename '" + partial.string() + "': " + error.message()};
         return {};
+    }
+
+    /// Leaves of a folder of MDS its index, which stays here: who lists the URL would take it for a
+    /// data set. Leaves of a Parquet file its size.
+    [[nodiscard]] Result<void> send_step(const fs::path& step, const std::string& name) const {
+        std::error_code error;
+        if (!to_mds()) {
+            const std::uintmax_t bytes = fs::file_size(step, error);
+            TUNE_TRY_VOID(sink_->put(step, name));
+            return write_file_atomic(step, std::to_string(bytes));
+        }
+        TUNE_TRY(objects, LocalSource(step).list(""));
+        for (const ObjectInfo& object : objects) {
+            if (object.path == "index.json") continue;
+            if (options_.cancelled && options_.cancelled->load())
+                return Error{Code::kCancelled, "stopped"};
+            TUNE_TRY_VOID(sink_->put(step / object.path, name + "/" + object.path));
+            fs::remove(step / object.path, error);
+        }
+        return {};
+    }
+
+    [[nodiscard]] Result<std::uint64_t> parquet_bytes(std::size_t step) const {
+        const fs::path path = folder_ / step_name(step, options_.target);
+        std::error_code error;
+        if (!is_far()) return static_cast<std::uint64_t>(fs::file_size(path, error));
+        TUNE_TRY(text, read_file(path));
+        std::uint64_t bytes = 0;
+        std::from_chars(text.data(), text.data() + text.size(), bytes);
+        return bytes;
     }
 
     [[nodiscard]] Result<void> write_mds(const Step& step, const fs::path& path) {
@@ -235,7 +307,7 @@ private:
 
     [[nodiscard]] Result<ConvertReport> finish() {
         ConvertedSet set{.directory = options_.output, .samples = rows_.catalogue.sample_count()};
-        std::error_code error;
+        if (is_far()) set.directory = options_.output_url;
         if (to_mds()) {
             TUNE_TRY(index, merged_index());
             set.shards = static_cast<std::int64_t>(index.shards.size());
@@ -244,9 +316,31 @@ private:
             TUNE_TRY_VOID(write_file_atomic(folder_ / "index.json", index_text(index)));
         } else {
             set.shards = static_cast<std::int64_t>(steps_.size());
-            for (std::size_t i = 0; i < steps_.size(); ++i)
-                set.bytes += fs::file_size(folder_ / step_name(i, options_.target), error);
+            for (std::size_t i = 0; i < steps_.size(); ++i) {
+                TUNE_TRY(bytes, parquet_bytes(i));
+                set.bytes += bytes;
+            }
         }
+        TUNE_TRY_VOID(is_far() ? finish_there() : finish_here());
+        ConvertReport report;
+        report.sets.push_back(std::move(set));
+        for (const auto& [name, encoding] : columns_) {
+            PlannedColumn column{.name = name};
+            column.encoding = encoding;
+            report.columns.push_back(std::move(column));
+        }
+        return report;
+    }
+
+    [[nodiscard]] Result<void> finish_there() const {
+        if (to_mds()) TUNE_TRY_VOID(sink_->put(folder_ / "index.json", "index.json"));
+        std::error_code ignored;
+        fs::remove_all(folder_, ignored);
+        return {};
+    }
+
+    [[nodiscard]] Result<void> finish_here() const {
+        std::error_code error;
         const fs::path old =
             output_.parent_path() / ("." + output_.filename().string() + ".old-" + random_hex(4));
         const bool replaces = fs::exists(output_, error);
@@ -258,14 +352,7 @@ private:
                                                    "': " + error.message()};
         fs::remove(output_ / "plan.json", error);
         if (replaces) fs::remove_all(old, error);
-        ConvertReport report;
-        report.sets.push_back(std::move(set));
-        for (const auto& [name, encoding] : columns_) {
-            PlannedColumn column{.name = name};
-            column.encoding = encoding;
-            report.columns.push_back(std::move(column));
-        }
-        return report;
+        return {};
     }
 
     /// One index over the shards of all steps, by their paths.
@@ -289,6 +376,7 @@ private:
     fs::path output_;
     fs::path folder_;
     std::vector<Step> steps_;
+    std::shared_ptr<const ObjectSink> sink_;  // of an output_url
     std::vector<std::pair<std::string, std::string>> columns_;
     std::atomic<std::size_t> next_ = 0;
 

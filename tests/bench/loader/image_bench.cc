@@ -8,8 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -20,12 +18,11 @@
 #include "base/id.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/writer.h"
+#include "tests/bench/loader/jpeg_file.h"
 
 namespace tune::loader {
 namespace {
 
-constexpr int kWidth = 500;
-constexpr int kHeight = 375;
 constexpr int kFiles = 512;
 
 double best_seconds_of(const std::function<void()>& work) {
@@ -39,44 +36,12 @@ double best_seconds_of(const std::function<void()>& work) {
     return best;
 }
 
-void print_figure(const std::string& name, double value, double ratio) {
-    const Json figure = {{"name", name}, {"value", value}, {"unit", "images/s"}, {"ratio", ratio}};
+void print_figure(const std::string& name, double value, const char* unit = "images/s",
+                  double target = 0) {
+    Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", "higher"}};
+    if (target > 0) figure["target"] = target;
     std::printf("%s\n", figure.dump().c_str());
     std::fflush(stdout);
-}
-
-std::string encoded(int number) {
-    std::vector<std::uint8_t> pixels(std::size_t{kWidth} * kHeight * 3);
-    for (int y = 0; y < kHeight; ++y)
-        for (int x = 0; x < kWidth; ++x)
-            for (int c = 0; c < 3; ++c)
-                pixels[static_cast<std::size_t>((y * kWidth + x) * 3 + c)] =
-                    static_cast<std::uint8_t>(
-                        127 + 80 * std::sin((x + 3 * number) / 9.0 + c) * std::cos(y / 13.0) +
-                        (x * 7919 + y * 104729 + number) % 41);
-    jpeg_compress_struct info = {};
-    jpeg_error_mgr errors = {};
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char* bytes = nullptr;
-    unsigned long size = 0;
-    jpeg_mem_dest(&info, &bytes, &size);
-    info.image_width = kWidth;
-    info.image_height = kHeight;
-    info.input_components = 3;
-    info.in_color_space = JCS_RGB;
-    jpeg_set_defaults(&info);
-    jpeg_set_quality(&info, 90, TRUE);
-    jpeg_start_compress(&info, TRUE);
-    while (info.next_scanline < info.image_height) {
-        JSAMPROW row = pixels.data() + std::size_t{info.next_scanline} * kWidth * 3;
-        jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    std::string file(reinterpret_cast<char*>(bytes), size);
-    jpeg_destroy_compress(&info);
-    std::free(bytes);
-    return file;
 }
 
 void decode(const std::string& file, std::vector<std::uint8_t>& pixels) {
@@ -135,7 +100,7 @@ int run() {
     MdsWriter writer =
         MdsWriter::open({.directory = directory, .columns = {{"image", "jpeg"}}}).value();
     for (int i = 0; i < kFiles; ++i) {
-        files.push_back(encoded(i));
+        files.push_back(jpeg_file(i));
         writer.write(std::vector<Value>{std::as_bytes(std::span(files.back()))}).value();
     }
     static_cast<void>(writer.finish().value());
@@ -143,14 +108,16 @@ int run() {
         const std::string with =
             ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
         const double library = library_rate(files, threads);
-        print_figure("libjpeg-turbo's own decode" + with, library, 1.0);
-        const double whole = loader_rate(directory, threads, {.height = kHeight, .width = kWidth});
-        print_figure("loader, whole images" + with, whole, whole / library);
+        print_figure("libjpeg-turbo's own decode" + with, library);
+        const double whole =
+            loader_rate(directory, threads, {.height = kJpegHeight, .width = kJpegWidth});
+        print_figure("JPEG, whole images" + with, whole);
+        print_figure("JPEG, whole images to libjpeg-turbo" + with, 100 * whole / library, "%", 95);
         ImageOptions part{.height = 224, .width = 224};
         part.fit = ImageOptions::Fit::kRandomResizedCrop;
         part.flip = 0.5;
         const double parts = loader_rate(directory, threads, part);
-        print_figure("loader, random parts of 224 x 224" + with, parts, parts / library);
+        print_figure("JPEG, random parts of 224 x 224" + with, parts);
     }
     std::filesystem::remove_all(directory);
     return 0;

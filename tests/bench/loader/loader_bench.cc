@@ -1,5 +1,5 @@
 // The loader's measurements: 200,000 samples of a 28x28 uint8 image and an int label, written,
-// iterated in shuffled batches and read one by one at random; and the order of a large epoch.
+// iterated in shuffled batches; and the order of a large epoch.
 
 #include <unistd.h>
 
@@ -15,10 +15,8 @@
 
 #include "base/id.h"
 #include "loader/dataset.h"
-#include "loader/format/mds/shard.h"
 #include "loader/format/mds/writer.h"
-#include "loader/order/rng.h"
-#include "loader/source/shard_store.h"
+#include "loader/order/shuffle.h"
 
 namespace tune::loader {
 namespace {
@@ -96,26 +94,6 @@ void measure_iteration(const std::filesystem::path& directory) {
     }
 }
 
-void measure_random_read(const std::filesystem::path& directory) {
-    ShardStore store(directory, read_index(directory).value(), true, 0);
-    std::vector<std::pair<const Shard*, std::size_t>> places;
-    for (std::size_t s = 0; s < store.index().shards.size(); ++s) {
-        const Shard* shard = store.get(s).value().get();
-        for (std::size_t i = 0; i < shard->sample_count(); ++i) places.emplace_back(shard, i);
-    }
-    const std::vector<std::int64_t> order = Rng(1).permutation(kSamples);
-    std::vector<std::byte> sample(kPixels + 8);
-    const double seconds = best_seconds_of([&] {
-        for (const std::int64_t id : order) {
-            const auto [shard, number] = places[static_cast<std::size_t>(id)];
-            const std::span<const std::byte> bytes = shard->sample(number);
-            std::memcpy(sample.data(), bytes.data(), bytes.size());
-        }
-    });
-    print_figure("random read of 28x28 samples", static_cast<double>(kSamples) / seconds, "1/s",
-                 "higher", 3e6);
-}
-
 void measure_order() {
     const std::vector<std::int64_t> shards(1000, 10'000);
     const double seconds = best_seconds_of([&] {
@@ -163,7 +141,6 @@ int run() {
     print_figure("write 28x28 samples as MDS", static_cast<double>(kSamples) / seconds, "1/s",
                  "higher", 1e6);
     measure_iteration(directory);
-    measure_random_read(directory);
     measure_resume(directory);
     std::filesystem::remove_all(directory);
     measure_order();

@@ -144,6 +144,48 @@ def measure_torch(torch, directory):
     figure(ITERATE, rate_of(loader), "1/s", "higher", f"torch {torch.__version__.split('+')[0]} DataLoader, mapped file")
 
 
+class RowGroups:
+    """A Parquet file as an iterable data set: row groups in a shuffled order, the rows of each shuffled, cut into batches."""
+
+    def __init__(self, path, torch):
+        self.path = path
+        self.torch = torch
+
+    def __iter__(self):
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(self.path)
+        worker = self.torch.utils.data.get_worker_info()
+        number, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        dice = np.random.default_rng(1)
+        for group in dice.permutation(file.num_row_groups)[number::count]:
+            table = file.read_row_group(int(group))
+            images = table["image"].combine_chunks().values.to_numpy().reshape(-1, 28, 28)
+            labels = table["label"].to_numpy()
+            order = dice.permutation(len(labels))
+            for at in range(0, len(order), BATCH):
+                rows = order[at : at + BATCH]
+                yield self.torch.from_numpy(images[rows]), self.torch.from_numpy(labels[rows])
+
+
+def measure_pyarrow(torch, directory):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = directory + "/images.parquet"
+    images = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(np.zeros(SAMPLES * 784, np.uint8)), 784)
+    table = pyarrow.table({"image": images, "label": np.arange(SAMPLES) % 10})
+    pyarrow.parquet.write_table(table, path, row_group_size=5_000)
+
+    class Data(RowGroups, torch.utils.data.IterableDataset):
+        pass
+
+    def loader(workers):
+        return torch.utils.data.DataLoader(Data(path, torch), batch_size=None, num_workers=workers)
+
+    figure(ITERATE, rate_of(loader), "1/s", "higher", f"torch DataLoader on pyarrow {pyarrow.__version__}")
+
+
 def make_sample(i):
     return np.zeros((28, 28), np.uint8), i % 10
 
@@ -189,6 +231,7 @@ def main():
         sys.path.append(str(EXTRA))
         torch = import_torch(directory)
         measure_torch(torch, directory)
+        measure_pyarrow(torch, directory)
         measure_litdata(directory)
         measure_webdataset(torch, directory)
     packing_peer.measure_all()

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,6 +19,7 @@
 #include "base/id.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/writer.h"
+#include "tests/bench/loader/jpeg_file.h"
 
 namespace tune::loader {
 namespace {
@@ -49,6 +49,12 @@ Read read_for_a_while(DatasetOptions options, int trial) {
     return read;
 }
 
+void print_figure(const std::string& name, double value, const char* unit, const char* better) {
+    const Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", better}};
+    std::printf("%s\n", figure.dump().c_str());
+    std::fflush(stdout);
+}
+
 void measure(const std::string& name, const DatasetOptions& options, int trials) {
     std::vector<int> pipes;
     for (int trial = 0; trial < trials; ++trial) {
@@ -76,13 +82,12 @@ void measure(const std::string& name, const DatasetOptions& options, int trials)
     }
     while (wait(nullptr) > 0) {
     }
-    const Json figure = {{"name", name},
-                         {"trials", trials},
-                         {"samples_per_s", std::round(all.samples / kSeconds)},
-                         {"fetched_MB", all.fetched_bytes / 1e6},
-                         {"slowest_to_fastest", least / most}};
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
+    const std::string how =
+        name + ", " + std::to_string(trials) + (trials == 1 ? " trial" : " trials");
+    print_figure(how, std::round(all.samples / kSeconds), "1/s", "higher");
+    if (all.fetched_bytes > 0)
+        print_figure("fetched by them: " + how, all.fetched_bytes / 1e6, "MB", "lower");
+    if (trials > 1) print_figure("slowest to fastest: " + how, 100 * least / most, "%", "higher");
 }
 
 void write_digits(const std::filesystem::path& directory) {
@@ -102,9 +107,8 @@ void write_digits(const std::filesystem::path& directory) {
 }
 
 /// Copies of one JPEG file.
-void write_images(const std::filesystem::path& directory, const std::string& file) {
-    std::ifstream input(file, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(input), {}};
+void write_images(const std::filesystem::path& directory) {
+    const std::string bytes = jpeg_file(1);
     MdsWriter writer =
         MdsWriter::open({.directory = directory, .columns = {{"image", "jpeg"}}}).value();
     for (int i = 0; i < 1000; ++i)
@@ -112,11 +116,11 @@ void write_images(const std::filesystem::path& directory, const std::string& fil
     static_cast<void>(writer.finish().value());
 }
 
-int run(const std::string& image_file) {
+int run() {
     const std::filesystem::path directory =
         std::filesystem::temp_directory_path() / ("tune-sharing-bench-" + random_hex(4));
     write_digits(directory / "digits");
-    write_images(directory / "images", image_file);
+    write_images(directory / "images");
     for (const int trials : {1, 2, 4}) {
         DatasetOptions digits;
         digits.remote = (directory / "digits").string();
@@ -145,10 +149,6 @@ int run(const std::string& image_file) {
 }  // namespace
 }  // namespace tune::loader
 
-int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: sharing_bench FILE.jpg\n");
-        return 2;
-    }
-    return tune::loader::run(argv[1]);
+int main() {
+    return tune::loader::run();
 }

@@ -90,7 +90,7 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
             body = file.read(last - first + 1)
         self.answer(206, body, ETag=etag, Content_Range=f"bytes {first}-{last}/{size}")
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_GET
 
 
 class FaultProxy(Server):
@@ -115,9 +115,21 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def read_body(self):
+        """Whole, also where it comes in chunks, as S3's client sends what it signs piece by piece."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+        return b"".join(pieces)
+
     def pass_on(self):
         self.server.log(self)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.read_body()
         fault = self.server.fault(self.command, self.path, self.headers)
         if fault == "cut":
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -133,7 +145,9 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
             self.server.released.wait()
         connection = http.client.HTTPConnection(self.server.upstream)
         with contextlib.closing(connection):
-            connection.request(self.command, self.path, body, dict(self.headers))
+            headers = {name: value for name, value in self.headers.items()
+                       if name.lower() not in ("transfer-encoding", "content-length", "expect")}
+            connection.request(self.command, self.path, body, {**headers, "Content-Length": str(len(body))})
             answer = connection.getresponse()
             data = answer.read()
             self.send_response(answer.status)

@@ -155,6 +155,58 @@ def test_tables_are_read_by_url(moto, tmp_path):
     assert probe(tmp_path / "mds", "")["digest"] == probe(tmp_path / "same", "")["digest"]
 
 
+@needs_arrow
+@pytest.mark.parametrize("target", ["mds", "parquet"])
+def test_a_data_set_is_converted_from_store_to_store(moto, tmp_path, target):
+    if target == "parquet":
+        pytest.importorskip("pyarrow")
+    folder = write_set(tmp_path / "set", count=300)
+    env = s3_environment(moto) | {"TMPDIR": str(tmp_path)}
+    url = f"{put_set(moto, f'far-{target}', folder)[: -len('/set')]}/out"
+    options = ("--to", target, "--size-limit", "10kb", "--jobs", "2")
+    said = tune_data("convert", f"s3://far-{target}/set", url, *options, env=env)
+    assert "wrote 300 samples" in said and url in said
+    assert not list(tmp_path.glob("tune-convert-*")) and not list(pathlib.Path.cwd().glob("s3:*"))
+    assert "300 samples good" in tune_data("verify", url, env=env)
+    tune_data("convert", url, tmp_path / "back", "--jobs", "1", env=env)
+    tune_data("convert", folder, tmp_path / "here", "--jobs", "1")
+    assert probe(tmp_path / "back", "")["digest"] == probe(tmp_path / "here", "")["digest"]
+    error = tune_data("convert", folder, url, *options, env=env, expect=1)
+    assert f"'{url}' holds something already" in error
+    error = tune_data("convert", folder, "https://example.org/out", *options, env=env, expect=1)
+    assert "can be read, not written" in error
+
+
+@needs_arrow
+def test_a_conversion_to_a_store_goes_on_behind_what_was_sent(moto, tmp_path):
+    folder = write_set(tmp_path / "set", count=300)
+    put_set(moto, "broken-off", folder)
+    sent, lock = [], threading.Lock()
+    is_down = threading.Event()
+
+    def fails_after_two_steps(method, path, _):
+        with lock:
+            if method == "PUT" and path.startswith("/broken-off/out/") and not is_down.is_set():
+                sent.append(path.partition("?")[0])
+                if path.startswith("/broken-off/out/00002/"):
+                    is_down.set()
+        return "503" if is_down.is_set() and method != "GET" else None
+
+    proxy = FaultProxy(moto, fails_after_two_steps)
+    env = s3_environment(proxy.url) | {"TMPDIR": str(tmp_path)}
+    command = ("convert", folder, "s3://broken-off/out", "--size-limit", "10kb", "--jobs", "1")
+    error = tune_data(*command, env=env, expect=1)
+    assert "s3://broken-off/out/00002/" in error and "the same command continues" in error
+    assert not any(path.endswith("index.json") for path in sent)
+    proxy.fault, already = lambda *_: None, {path for path in sent if "/00002/" not in path}
+    proxy.requests.clear()
+    tune_data(*command, env=env)
+    put = [path.partition("?")[0] for method, path, _ in proxy.requests if method == "PUT"]
+    assert not already & set(put) and put[-1].endswith("/out/index.json")
+    found = probe("s3://broken-off/out", tmp_path / "cache", env)
+    assert (found["samples"], found["digest"]) == (300, probe(folder, "")["digest"])
+
+
 FAULTS = {
     "503": lambda dice: "503" if dice.random() < 0.2 else None,
     "cut": lambda dice: "cut" if dice.random() < 0.2 else None,
@@ -225,13 +277,32 @@ def test_a_stalled_shard_stalls_no_batch_that_does_without_it(tmp_path):
     assert json.loads(whole.communicate(timeout=60)[0])["digest"] == probe(folder, "")["digest"]
 
 
+def bytes_before_the_first_shard(requests, folder):
+    """What was asked for, the index included, until whole shards were begun: they are 2 MB, samples 20 kB at the most."""
+    total = 0
+    for method, path, headers in requests:
+        wanted = headers.get("Range")
+        first, last = map(int, wanted.removeprefix("bytes=").split("-")) if wanted else (0, -1)
+        if path.endswith("index.json") and method == "GET":
+            total += last + 1 - first if wanted else (folder / "index.json").stat().st_size
+        elif ".mds" in path and last - first > 1_000_000:
+            return total
+        else:
+            total += last + 1 - first
+    return total
+
+
 @pytest.mark.parametrize("shuffle", [0, 1])
 def test_the_first_batch_costs_at_most_twice_its_samples(tmp_path, shuffle):
-    write_set(tmp_path / "set", count=1000, sample_bytes=20_000, shard_bytes=2_000_000)
-    upstream = FileServer(tmp_path)
-    found = probe(f"{upstream.url}/set", tmp_path / "cache", batch=16, batches=1, shuffle=shuffle)
-    assert found["ranged"] >= 1
-    assert 0 < found["first_bytes"] <= 2 * 16 * 15_000
+    """As the server counts it."""
+    folder = write_set(tmp_path / "set", count=1000, sample_bytes=20_000, shard_bytes=2_000_000)
+    server = FileServer(tmp_path)
+    url = f"{server.url}/set"
+    found = probe(url, tmp_path / "cache", batch=16, batches=1, shuffle=shuffle)
+    assert found["ranged"] >= 1 and 0 < found["first_bytes"] <= 2 * 16 * 15_000
+    asked = bytes_before_the_first_shard(server.requests, folder)
+    # All batches that are decoded ahead, of 15 kB a sample, are fetched sample by sample before a shard is.
+    assert 16 * 10_000 < asked <= 2 * 16 * 15_000 * (found["ranged"] + 1)
 
 
 @pytest.mark.parametrize("ranges", [True, False])

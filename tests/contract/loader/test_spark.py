@@ -1,8 +1,8 @@
-"""tuneloader.spark with real Spark, classic and Connect. pyspark is not in the environment of the other tests:
+"""tuneloader.spark and dataframe_to_mds with real Spark, classic and Connect. pyspark is not in the environment of the other tests:
 
     build/engines-venv/bin/python -m pytest tests/contract/loader/test_spark.py
 
-or any environment with pyspark 4 (and its Connect packages) beside the tests' own. Java 17 is needed.
+as tests/run.sh does in its suite "engines", or any environment with pyspark 4 (and its Connect packages) beside the tests' own. Java 17 is needed.
 """
 
 import json
@@ -222,6 +222,55 @@ with make_reader({url!r}, reader_pool_type="dummy") as r:
         assert told.stdout.splitlines()[0] == str([(i, (2, i + 1)) for i in range(20)]), told.stderr[-2000:]
 
 
+def samples_of(folder):
+    dataset = tuneloader.Dataset(str(folder), batch_size=16)
+    with dataset:
+        return [{name: values[i] for name, values in batch.items()} for batch in dataset for i in range(len(batch["id"]))]
+
+
+def test_a_frame_becomes_mds(frame, tmp_path):
+    """A part for each of Spark's partitions, in their order, as one data set."""
+    out = tmp_path / "mds"
+    kept = frame.select("id", "x", "list", "text")
+    assert tuneloader.dataframe_to_mds(kept, mds_kwargs={"out": str(out), "hashes": ["xxh64"]}) == (str(out), "")
+    index = json.loads((out / "index.json").read_text())
+    folders = [shard["zip_data"]["basename"].split("/")[0] for shard in index["shards"]]
+    assert [folder.split("-")[0] for folder in folders] == [f"{i:05d}" for i in range(4)]
+    assert index["shards"][0]["column_encodings"] == ["int64", "ndarray:float64", "str", "float64"]
+    found = samples_of(out)
+    assert [int(sample["id"]) for sample in found] == list(range(100))
+    assert found[7]["text"] == "t7" and float(found[7]["x"]) == 7 / 3 and list(found[7]["list"]) == [3.5, 1.0]
+    with pytest.raises(FileExistsError, match="is not empty"):
+        tuneloader.dataframe_to_mds(kept, mds_kwargs={"out": str(out)})
+    tuneloader.dataframe_to_mds(kept.limit(3), mds_kwargs={"out": str(out), "exist_ok": True})
+    assert len(samples_of(out)) == 3
+
+
+def test_a_users_function_makes_the_samples_in_sparks_tasks(frame, tmp_path):
+    def doubled(rows, add):
+        for number in rows["id"]:
+            yield {"id": int(number), "y": 2 * int(number) + add}
+            yield {"id": int(number), "y": -1}
+
+    kwargs = {"out": (str(tmp_path / "local"), str(tmp_path / "there")), "columns": {"id": "int", "y": "int"}}
+    told = tuneloader.dataframe_to_mds(frame, mds_kwargs=kwargs, udf_iterable=doubled, udf_kwargs={"add": 5})
+    assert told == (str(tmp_path / "local"), str(tmp_path / "there")) and not (tmp_path / "local").exists()
+    found = samples_of(tmp_path / "there")
+    assert len(found) == 200 and {int(s["y"]) for s in found if s["id"] == 9} == {23, -1}
+    assert sorted(kwargs) == ["columns", "out"], "the caller's arguments stay as they were"
+
+
+def test_frames_that_are_no_mds_are_refused(frame, spark, tmp_path):
+    with pytest.raises(ValueError, match="column 'flag' of type boolean has no encoding"):
+        tuneloader.dataframe_to_mds(frame.select("id", "flag"), mds_kwargs={"out": str(tmp_path / "a")})
+    with pytest.raises(ValueError, match="no rows"):
+        tuneloader.dataframe_to_mds(frame.filter("id < 0"), mds_kwargs={"out": str(tmp_path / "b")})
+    with pytest.raises(ValueError, match="no column z; it has id"):
+        tuneloader.dataframe_to_mds(frame.select("id"), mds_kwargs={"out": str(tmp_path / "c"), "columns": {"z": "int"}})
+    unmerged = tuneloader.dataframe_to_mds(frame.select("id"), merge_index=False, mds_kwargs={"out": str(tmp_path / "d")})[0]
+    assert len(list(pathlib.Path(unmerged).glob("*/index.json"))) == 4 and not (tmp_path / "d" / "index.json").exists()
+
+
 def run_script(environment, code, *arguments):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], env=environment,
                           capture_output=True, text=True, timeout=900)  # fmt: skip
@@ -250,6 +299,9 @@ def test_spark_connect_and_the_end_of_the_process(environment, tmp_path):
         with make_spark_converter(vectors).make_torch_dataloader(batch_size=5, num_epochs=1) as loader:
             (batch,) = loader
         dense = sorted(vector[0] for vector in batch["v"].tolist())
+        from tuneloader import Dataset, dataframe_to_mds
+        with Dataset(dataframe_to_mds(frame, mds_kwargs={"out": sys.argv[1] + "/mds"})[0], batch_size=50) as mds:
+            assert sorted(next(iter(mds))["id"].tolist()) == list(range(50))
         print(json.dumps([len(converter), same.cache_dir_url == converter.cache_dir_url, ids, kind, dense]))
     """
     told = json.loads(run_script(environment, code, tmp_path).splitlines()[-1])

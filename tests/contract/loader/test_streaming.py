@@ -337,7 +337,7 @@ def test_what_is_not_served_is_refused_by_name(data, tmp_path):
         StreamingDataset(local=data, streams=[Stream(local=data)])
     with pytest.raises(ValueError, match="pass `batch_size`"):
         next(iter(StreamingDataset(local=data)))
-    with pytest.raises(NotImplementedError, match="takes a pandas DataFrame, not builtins.dict"):
+    with pytest.raises(TypeError, match="takes a DataFrame of Spark or pandas, not builtins.dict"):
         tuneloader.dataframe_to_mds({}, mds_kwargs={"out": str(tmp_path)})
     assert not list(pathlib.Path("/dev/shm").glob("*tune*"))
 

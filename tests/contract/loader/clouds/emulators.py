@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -52,6 +53,10 @@ class Emulator:
                 return found[1]
         raise RuntimeError(f"the emulator ended with {self.process.wait()}")
 
+    def drain(self):
+        """Reads what it says from here on: a pipe that is full would stop it."""
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
     def close(self):
         self.process.kill()
         self.process.wait()
@@ -60,12 +65,16 @@ class Emulator:
 class Google(Emulator):
     def __init__(self):
         program = (
-            "import sys; from gcp_storage_emulator.server import create_server;"
+            # Its server serves one connection at a time: one that is kept open would stop all others.
+            "import http.server, sys; http.server.ThreadingHTTPServer.request_queue_size = 128;"
+            "http.server.HTTPServer = http.server.ThreadingHTTPServer;"
+            "from gcp_storage_emulator.server import create_server;"
             "server = create_server('127.0.0.1', 0, in_memory=True, default_bucket='data'); server.start();"
             "print('port', server._api._httpd.socket.getsockname()[1], flush=True); sys.stdin.read(); server.stop()"
         )
         super().__init__([sys.executable, "-c", program], PYTHONPATH=str(folder() / "python"))
         self.url = f"http://127.0.0.1:{self.line('^port ([0-9]+)')}"
+        self.drain()
 
     def put_set(self, name, path):
         for file, data in files_of(path):
@@ -95,6 +104,7 @@ class Azure(Emulator):
             ["node", main, "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--blobPort", str(port)]
         )
         self.url = self.line("successfully listens on (http.*)$").strip()
+        self.drain()
         self.put("/data", "restype=container")
 
     def put(self, path, query="", data=b"", **headers):

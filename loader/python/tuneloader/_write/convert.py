@@ -1,75 +1,20 @@
-"""merge_index, dataframe_to_mds and to_mds."""
+"""to_mds, and what it knows of types."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from ._writer import MDSWriter
+from .writer import MDSWriter
 
 _NUMPY_COLUMNS = {
     "bool": "uint8",
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     **{name: name for name in ("float16", "float32", "float64")},
 }
-
-
-def merge_index(*args: Any, keep_local: bool = True, download_timeout: int = 60) -> None:
-    """Makes one index.json out of those of several parts.
-
-    merge_index(out): of all parts beneath the folder `out`, in the order of their paths.
-    merge_index([index files], out): of these, in this order; the parts must lie beneath `out`.
-
-    Shards are named by their whole path beneath `out`, so parts may lie at any depth. `keep_local` and `download_timeout` are
-    those of mosaicml-streaming and have no effect on local folders.
-    """
-    if len(args) == 2 and isinstance(args[0], (list, tuple)):
-        files = [os.fspath(file[0] if isinstance(file, tuple) else file) for file in args[0]]
-        out = args[1]
-    elif len(args) == 1:
-        out = args[0]
-        files = []
-    else:
-        raise ValueError("merge_index takes a folder, or a list of index files and a folder")
-    out = os.fspath(out[0] if isinstance(out, tuple) else out)
-    if "://" in out:
-        raise NotImplementedError(f"out={out!r}: only local folders are merged yet")
-    files = list(dict.fromkeys(files)) or _parts_beneath(out)
-    if not files:
-        raise FileNotFoundError(f"there is no index.json beneath '{out}'")
-    shards = [shard for file in files for shard in _shards_of(file, out)]
-    path = os.path.join(out, "index.json")
-    with open(path + ".part", "w", encoding="utf-8") as file:
-        json.dump({"version": 2, "shards": shards}, file)
-    os.replace(path + ".part", path)
-
-
-def _parts_beneath(out: str) -> list[str]:
-    found = []
-    for folder, _, names in os.walk(out):
-        if "index.json" in names and os.path.abspath(folder) != os.path.abspath(out):
-            found.append(os.path.join(folder, "index.json"))
-    return sorted(found)
-
-
-def _shards_of(file: str, out: str) -> list[dict[str, Any]]:
-    """The entries of one index, with their files named from `out`."""
-    folder = os.path.relpath(os.path.dirname(os.path.abspath(file)), os.path.abspath(out))
-    if folder.startswith(".."):
-        raise ValueError(f"'{file}' does not lie beneath '{out}'")
-    with open(file, encoding="utf-8") as opened:
-        index = json.load(opened)
-    if index.get("version") != 2:
-        raise ValueError(f"'{file}' is of version {index.get('version')}, not 2")
-    for shard in index["shards"]:
-        for key in ("raw_data", "zip_data", "raw_meta", "zip_meta"):
-            if shard.get(key):
-                shard[key]["basename"] = os.path.normpath(os.path.join(folder, shard[key]["basename"]))
-    return list(index["shards"])
 
 
 def to_mds(
@@ -93,11 +38,11 @@ def to_mds(
         The number of samples.
     """
     given = columns or {}
-    if _is_dataframe(source):
+    if is_dataframe(source):
         if len(source) == 0:
             raise ValueError("the DataFrame has no rows")
         encodings = {str(name): given.get(str(name)) or _encoding_of(str(name), source[name]) for name in source.columns}
-        samples = _rows(source)
+        samples = rows_of(source)
     elif isinstance(source, dict):
         encodings, samples = _of_arrays(source, given)
     else:
@@ -169,50 +114,11 @@ def _with_arrays(sample: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return made
 
 
-def dataframe_to_mds(
-    dataframe: Any,
-    merge_index: bool = True,
-    mds_kwargs: dict[str, Any] | None = None,
-    udf_iterable: Callable[..., Iterable[dict[str, Any]]] | None = None,
-    udf_kwargs: dict[str, Any] | None = None,
-) -> tuple[str, str]:
-    """Writes a pandas DataFrame as MDS.
-
-    Args:
-        dataframe: Its index is not stored.
-        merge_index: One data set is written, so there is nothing to merge.
-        mds_kwargs: Arguments of MDSWriter; `out` is needed, `columns` follow from the dtypes, `compression` is zstd.
-        udf_iterable: Makes the samples to write out of the DataFrame; `columns` must then be given.
-        udf_kwargs: Its further arguments.
-
-    Returns:
-        (folder, folder it was copied to or "").
-    """
-    if not _is_dataframe(dataframe):
-        raise NotImplementedError(
-            f"dataframe_to_mds takes a pandas DataFrame, not {type(dataframe).__module__}.{type(dataframe).__name__}; for "
-            "Spark call toPandas(), or save as Parquet and use `tune-data convert`"
-        )
-    if len(dataframe) == 0:
-        raise ValueError("the DataFrame has no rows")
-    wanted = {"compression": "zstd", **(mds_kwargs or {})}
-    if "out" not in wanted:
-        raise ValueError("mds_kwargs must hold `out`, the folder to write to")
-    if "columns" not in wanted:
-        if udf_iterable is not None:
-            raise ValueError("with udf_iterable, mds_kwargs must hold `columns`: the function may make any")
-        wanted["columns"] = _columns_of(dataframe)
-    with MDSWriter(**wanted) as writer:
-        for sample in udf_iterable(dataframe, **(udf_kwargs or {})) if udf_iterable else _rows(dataframe):
-            writer.write(sample)
-    return writer.local, writer.remote or ""
-
-
-def _is_dataframe(source: Any) -> bool:
+def is_dataframe(source: Any) -> bool:
     return hasattr(source, "to_dict") and hasattr(source, "dtypes") and hasattr(source, "iloc")
 
 
-def _rows(dataframe: Any) -> Iterator[dict[str, Any]]:
+def rows_of(dataframe: Any) -> Iterator[dict[str, Any]]:
     import numpy as np
 
     names = [str(name) for name in dataframe.columns]
@@ -220,7 +126,7 @@ def _rows(dataframe: Any) -> Iterator[dict[str, Any]]:
         yield {name: np.asarray(value) if isinstance(value, list) else value for name, value in zip(names, row)}
 
 
-def _columns_of(dataframe: Any) -> dict[str, str]:
+def columns_of(dataframe: Any) -> dict[str, str]:
     return {str(name): _encoding_of(str(name), dataframe[name]) for name in dataframe.columns}
 
 
