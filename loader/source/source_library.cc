@@ -1,3 +1,6 @@
+// Finds and loads the library of a kind of URL, beside this program or module, once a process. What
+// is missing, the library itself or one that it needs, is said with what to install or build.
+
 #include "loader/source/source_library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+// Blobs by Azure's REST API: stat by HEAD, ranges by GET with If-Match, lists by pages, uploads in
+// blocks that appear as a whole when they are committed. Time-outs, attempts and reasons are those
+// of our HttpClient; Azure's library has attempts of its own beneath, and no time-out to set.
+
 #include "loader/source/cloud/azure_source.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Range requests, with If-Match where the object's version is known.
+// Range requests of one URL's folder, with If-Match where the object's version is known: half of
+// one file and half of its successor would be a wrong sample. A server without ranges is refused by
+// name, since each sample would fetch the whole file.
 
 #include "loader/source/http/http_source.h"
 
