@@ -44,7 +44,7 @@ NOT_RUN = {
 # Options in inline code may belong to scripts and benchmarks, whose texts are searched for them.
 SCRIPTS = ["tests/run.sh", "setup.sh", "examples/quickstart.sh", "tests/bench", "web/measure.mjs", "web/package.json",
            "web/build.mjs", "examples"]
-FOREIGN_OPTIONS = {"--args", "--artifacts-only", "--batch", "--opt"}  # of gdb, of MLflow, of scripts that are tuned
+FOREIGN_OPTIONS = {"--args", "--artifacts-only", "--batch", "--default-signal", "--opt"}  # of gdb, MLflow, env, tuned scripts
 
 
 # --- verbs and options ---------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // Which account of Azure a URL means and what opens it, looked for where Azure's own tools look: a
-// connection string, a key, a shared access signature, a workload's identity, a client's secret,
-// the command `az`, the machine's identity. The first that is set is used and no other, so that a
-// wrong one is an error and not another account.
+// connection string, a key, a shared access signature, else a login (azure_login.h). The first that
+// is set is used and no other, so that a wrong one is an error and not another account.
 
 #include "loader/source/cloud/azure_account.h"
 
