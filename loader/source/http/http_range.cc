@@ -7,12 +7,6 @@
 namespace tune::loader {
 namespace {
 
-std::uint64_t leading_number(std::string_view text) {
-    std::uint64_t number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
-}
-
 /// The body of one range, as it comes.
 struct RangeTarget {
     std::span<std::byte> bytes;
@@ -21,6 +15,12 @@ struct RangeTarget {
 };
 
 }  // namespace
+
+std::uint64_t leading_number(std::string_view text) {
+    std::uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
 
 ContentRange content_range(const HttpResponse& response) {
     const std::string text = response.header("content-range");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "loader/source/http/http_request.h"
@@ -17,6 +18,9 @@ struct ContentRange {
     std::uint64_t total = 0;
 };
 [[nodiscard]] ContentRange content_range(const HttpResponse& response);
+
+/// The number that a header's text begins with; 0 without one.
+[[nodiscard]] std::uint64_t leading_number(std::string_view text);
 
 struct ObjectRange {
     const ObjectInfo& object;

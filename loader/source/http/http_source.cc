@@ -5,7 +5,6 @@
 #include "loader/source/http/http_source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -14,12 +13,6 @@
 
 namespace tune::loader {
 namespace {
-
-std::uint64_t number_of(std::string_view text) {
-    std::uint64_t number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
-}
 
 /// ETag, else the time of change.
 std::string version_header(const HttpResponse& response) {
@@ -67,7 +60,7 @@ Result<ObjectInfo> HttpSource::stat(std::string_view path) const {
         object.version = version_header(response);
         object.bytes = response.status == 206 ? content_range(response).total
                        : is_empty             ? 0
-                                              : number_of(response.header("content-length"));
+                                              : leading_number(response.header("content-length"));
         if (response.status != 206 && !is_empty && response.header("content-length").empty())
             return AttemptFailure{
                 {Code::kNotImplemented, "'" + public_url(where) + "' does not say how long it is"}};

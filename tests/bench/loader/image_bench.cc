@@ -18,31 +18,13 @@
 #include "base/id.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/writer.h"
+#include "tests/bench/loader/figures.h"
 #include "tests/bench/loader/jpeg_file.h"
 
 namespace tune::loader {
 namespace {
 
 constexpr int kFiles = 512;
-
-double best_seconds_of(const std::function<void()>& work) {
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-        const auto start = std::chrono::steady_clock::now();
-        work();
-        best = std::min(
-            best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    return best;
-}
-
-void print_figure(const std::string& name, double value, const char* unit = "images/s",
-                  double target = 0) {
-    Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", "higher"}};
-    if (target > 0) figure["target"] = target;
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
-}
 
 void decode(const std::string& file, std::vector<std::uint8_t>& pixels) {
     jpeg_decompress_struct info = {};
@@ -108,16 +90,17 @@ int run() {
         const std::string with =
             ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
         const double library = library_rate(files, threads);
-        print_figure("libjpeg-turbo's own decode" + with, library);
+        print_figure("libjpeg-turbo's own decode" + with, library, "images/s", "higher");
         const double whole =
             loader_rate(directory, threads, {.height = kJpegHeight, .width = kJpegWidth});
-        print_figure("JPEG, whole images" + with, whole);
-        print_figure("JPEG, whole images to libjpeg-turbo" + with, 100 * whole / library, "%", 95);
+        print_figure("JPEG, whole images" + with, whole, "images/s", "higher");
+        print_figure("JPEG, whole images to libjpeg-turbo" + with, 100 * whole / library, "%",
+                     "higher", 95);
         ImageOptions part{.height = 224, .width = 224};
         part.fit = ImageOptions::Fit::kRandomResizedCrop;
         part.flip = 0.5;
         const double parts = loader_rate(directory, threads, part);
-        print_figure("JPEG, random parts of 224 x 224" + with, parts);
+        print_figure("JPEG, random parts of 224 x 224" + with, parts, "images/s", "higher");
     }
     std::filesystem::remove_all(directory);
     return 0;

@@ -17,6 +17,7 @@
 #include "loader/dataset.h"
 #include "loader/format/mds/writer.h"
 #include "loader/order/shuffle.h"
+#include "tests/bench/loader/figures.h"
 
 namespace tune::loader {
 namespace {
@@ -24,27 +25,6 @@ namespace {
 constexpr std::int64_t kSamples = 200'000;
 constexpr std::size_t kPixels = 28 * 28;
 constexpr std::int64_t kBatch = 256;
-
-double seconds_of(const std::function<void()>& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// The best of three: what the machine can do when nothing else disturbs it.
-double best_seconds_of(const std::function<void()>& work) {
-    double best = seconds_of(work);
-    for (int i = 0; i < 2; ++i) best = std::min(best, seconds_of(work));
-    return best;
-}
-
-void print_figure(const std::string& name, double value, const char* unit, const char* better,
-                  double target) {
-    const Json figure = {
-        {"name", name}, {"value", value}, {"unit", unit}, {"better", better}, {"target", target}};
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
-}
 
 void write_samples(const std::filesystem::path& directory) {
     std::filesystem::remove_all(directory);

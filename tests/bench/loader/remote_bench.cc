@@ -29,6 +29,7 @@
 #include "loader/format/mds/writer.h"
 #include "loader/source/open_source.h"
 #include "loader/source/range_reader.h"
+#include "tests/bench/loader/figures.h"
 
 namespace tune::loader {
 namespace {
@@ -42,14 +43,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-void print_figure(const std::string& name, double value, const char* unit, const char* better,
-                  double target = 0) {
-    Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", better}};
-    if (target > 0) figure["target"] = target;
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
 }
 
 /// GET and HEAD of files beneath a folder, with Range; "/bucket/key" serves S3's clients too.

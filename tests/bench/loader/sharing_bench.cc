@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/writer.h"
+#include "tests/bench/loader/figures.h"
 #include "tests/bench/loader/jpeg_file.h"
 
 namespace tune::loader {
@@ -47,12 +48,6 @@ Read read_for_a_while(DatasetOptions options, int trial) {
     }
     read.fetched_bytes = static_cast<double>(dataset->fetch_stats().bytes);
     return read;
-}
-
-void print_figure(const std::string& name, double value, const char* unit, const char* better) {
-    const Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", better}};
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
 }
 
 void measure(const std::string& name, const DatasetOptions& options, int trials) {

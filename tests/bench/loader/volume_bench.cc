@@ -22,6 +22,7 @@
 #include "loader/format/mds/writer.h"
 #include "loader/order/rng.h"
 #include "loader/source/mapped_file.h"
+#include "tests/bench/loader/figures.h"
 
 namespace tune::loader {
 namespace {
@@ -31,25 +32,6 @@ constexpr std::int64_t kTokenSamples = 32'768;  // 256 MiB
 constexpr std::int64_t kTokenBatch = 64;
 constexpr std::size_t kPixels = 28 * 28;
 constexpr std::int64_t kImages = 200'000;
-
-double best_of_three(const std::function<void()>& work) {
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-        const auto start = std::chrono::steady_clock::now();
-        work();
-        best = std::min(
-            best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    return best;
-}
-
-void print_figure(const std::string& name, double value, const char* unit, const char* better,
-                  std::optional<double> target = {}) {
-    Json figure = {{"name", name}, {"value", value}, {"unit", unit}, {"better", better}};
-    if (target) figure["target"] = *target;
-    std::printf("%s\n", figure.dump().c_str());
-    std::fflush(stdout);
-}
 
 /// Tokens that compress about as text does.
 void write_tokens(const std::filesystem::path& directory, const std::string& compression) {
@@ -92,7 +74,7 @@ double memcpy_seconds(const std::filesystem::path& directory) {
     }
     const std::vector<std::int64_t> order = Rng(1).permutation(kTokenSamples);
     std::vector<std::byte> batch(kTokenBytes * kTokenBatch);
-    return best_of_three([&] {
+    return best_seconds_of([&] {
         std::size_t row = 0;
         for (const std::int64_t id : order) {
             std::memcpy(batch.data() + row * kTokenBytes, samples[static_cast<std::size_t>(id)],
@@ -115,7 +97,7 @@ void measure_tokens(const std::filesystem::path& directory) {
                                             .threads = threads})
                                  .value();
         read_epochs(*dataset, 1);
-        const double seconds = best_of_three([&] { read_epochs(*dataset, 1); });
+        const double seconds = best_seconds_of([&] { read_epochs(*dataset, 1); });
         const std::string how =
             threads == 0 ? "in the caller's thread" : std::to_string(threads) + " threads";
         print_figure("8 KiB token samples, shuffled, " + how, bytes / seconds / 1e9, "GB/s",
@@ -131,7 +113,7 @@ void measure_zstd(const std::filesystem::path& directory) {
     const Index index = read_index(directory).value();
     std::uint64_t bytes = 0;
     for (const ShardInfo& info : index.shards) bytes += info.raw_data.bytes;
-    const double raw = best_of_three([&] {
+    const double raw = best_seconds_of([&] {
         for (const ShardInfo& info : index.shards) {
             const auto file = MappedFile::open(directory / info.zip_data->basename).value();
             TUNE_CHECK(decompress({}, file->bytes(), info.raw_data.bytes).has_value(), "zstd");
@@ -146,7 +128,7 @@ void measure_zstd(const std::filesystem::path& directory) {
                                         .decompressed_bytes_max = std::size_t{160} << 20})
                              .value();
     read_epochs(*dataset, 1);
-    const double seconds = best_of_three([&] { read_epochs(*dataset, 1); });
+    const double seconds = best_seconds_of([&] { read_epochs(*dataset, 1); });
     print_figure("zstd shards in their order, 1 thread", static_cast<double>(bytes) / seconds / 1e9,
                  "GB/s", "higher");
     print_figure("zstd shards to zstd itself", 100 * raw / seconds, "%", "higher", 85);
@@ -171,7 +153,7 @@ void measure_reads_by_number(const std::filesystem::path& directory) {
     const std::vector<std::int64_t> order = Rng(1).permutation(kImages);
     for (const std::size_t at_once : {std::size_t{1}, std::size_t{256}}) {
         Batch batch;
-        const double seconds = best_of_three([&] {
+        const double seconds = best_seconds_of([&] {
             for (std::size_t i = 0; i < order.size(); i += at_once)
                 TUNE_CHECK(
                     dataset

@@ -81,16 +81,21 @@ def test_a_launcher_that_was_killed_finds_its_agents_again(scene):
     scene.check_nothing_left()
 
 
-def test_ctrl_c_ends_the_agents_and_the_same_command_goes_on(scene):
-    scene.gate.touch()
-    words = ["run", "--port", free_port(), "--on", "site", *scene.study(6)]
+def run_again_after_ctrl_c(scene, words):
+    """The same command once more, after it was interrupted with two trials that ran, and nothing was left of it."""
     first = scene.start(*words)
     wait_for(lambda: len(scene.starts()) == 2, "two trials that run")
     first.send_signal(signal.SIGINT)
     assert first.wait(60) == 130, first.output.read_text()
     scene.check_nothing_left()
     scene.gate.unlink()
-    second = scene.tune(*words)
+    return scene.tune(*words)
+
+
+def test_ctrl_c_ends_the_agents_and_the_same_command_goes_on(scene):
+    scene.gate.touch()
+    words = ["run", "--port", free_port(), "--on", "site", *scene.study(6)]
+    second = run_again_after_ctrl_c(scene, words)
     assert second.returncode == OK, second.stderr
     scene.check_whole(6)
 
@@ -109,13 +114,7 @@ def test_trials_have_their_grace_to_save_however_often_the_launcher_looks(scene)
     (scene.folder / "trial.sh").write_text(SAVING)
     scene.gate.touch()
     words = ["run", "--port", free_port(), "--on", "site", *scene.study(2)]
-    first = scene.start(*words)
-    wait_for(lambda: len(scene.starts()) == 2, "two trials that run")
-    first.send_signal(signal.SIGINT)
-    assert first.wait(60) == 130, first.output.read_text()
-    scene.check_nothing_left()
-    scene.gate.unlink()
-    second = scene.tune(*words)
+    second = run_again_after_ctrl_c(scene, words)
     assert second.returncode == OK, second.stderr  # a trial without its checkpoint reports nothing and fails
     scene.check_whole(2)
     assert sorted(scene.starts()) == ["0.1", "0.2", "1.1", "1.2"]
