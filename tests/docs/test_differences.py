@@ -24,7 +24,7 @@ SHOWN_BY = {
     "basic-auth 3.17 has no": "tracker/auth/users_test.cc ClientsBefore317GrantBySingleResources",
     "basic-auth: any user may choose": "tracker/auth/users_test.cc NobodyReachesOthersFilesThroughAnExperimentOfTheirOwn",
     "basic-auth: the last admin": "tracker/auth/users_test.cc AccountsAreTheAdmins",
-    "basic-auth: grants on scorers": "contract/users/test_users.py test_every_kind_can_be_granted",
+    "basic-auth: grants on scorers": "contract/users/test_grants.py test_every_kind_can_be_granted",
     "basic-auth: the response to a change": "tracker/auth/kinds_test.cc WhoMayChangeAVersionIsToldAllOfIt",
     "basic-auth: what a user may do with one prompt": "tracker/auth/kinds_test.cc WhoManagesAPromptGivesRightsOnIt",
     "basic-auth: a tag of one version": "tracker/auth/kinds_test.cc ItsModelSaysWhetherAVersionIsAPrompts",

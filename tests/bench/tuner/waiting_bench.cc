@@ -91,7 +91,7 @@ void measure(tracker::Store& store, Studies& studies, const std::string& run_id,
     std::vector<double> reads;
     for (int i = 0; i < kMeasured || goes_on; ++i) {
         tracker::LogBatch batch{.run_id = run_id};
-        batch.metrics.push_back({.key = when, .value = 1, .timestamp_ms = i + 1, .step = i});
+        batch.metrics.push_back({.key = "waits", .value = 1, .timestamp_ms = i + 1, .step = i});
         auto begin = Clock::now();
         TUNE_CHECK(store.execute(std::move(batch)).has_value(), "log");
         writes.push_back(ms_since(begin));

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -335,6 +336,8 @@ int main(int argc, char** argv) {
             "usage: agent_swarm PORT TOKEN AGENTS ADDRESSES TRIAL_MS HEARTBEAT_MS [CA_FILE]\n");
         return 2;
     }
+    // OpenSSL writes to a connection that the server may have closed.
+    std::signal(SIGPIPE, SIG_IGN);
     std::shared_ptr<SSL_CTX> tls;
     if (argc == 8 && (tls = trusting(argv[7])) == nullptr) {
         std::fprintf(stderr, "agent_swarm: %s holds no certificates\n", argv[7]);

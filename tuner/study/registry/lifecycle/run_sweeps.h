@@ -20,7 +20,7 @@ namespace tune::tuner {
 /// Notes of sweeps that are under way, by the id of their study: {"kind": "rename"}.
 inline constexpr const char* kSweepCollection = "tune.sweeps";
 /// Runs that one transaction of a sweep changes: a few ms of the writer.
-inline constexpr std::size_t kSweptRunsMax = 500;
+inline constexpr std::size_t kSweptRunsMax = 100;
 
 /// kRename: the runs bear the study's name. kDelete: deleted, as MLflow deletes runs. kRestore: the
 /// opposite, and they bear the study's name.
