@@ -75,7 +75,7 @@ gtests() { # SUITE BIN_DIR
 
 pytests() { # SUITE PATH...; PYTHON runs them, if it is set
     local log=$logs/$1.log status bad errors
-    local command=("${PYTHON:-.venv/bin/python}" -m pytest -q -ra --color=no --timeout=300 -o "cache_dir=$PWD/$logs/cache-$1"
+    local command=("${PYTHON:-.venv/bin/python}" -m pytest -q -ra --durations=25 --color=no --timeout=300 -o "cache_dir=$PWD/$logs/cache-$1"
         "${@:2}")
     "${command[@]}" >"$log" 2>&1
     status=$?
