@@ -94,6 +94,12 @@ void move_to(Model& model, const Device& device) {
         }
 }
 
+std::vector<std::string> parameter_names(const Model& model) {
+    std::vector<std::string> names;
+    for (const NamedTensor& each : model.parameters()) names.push_back(each.name);
+    return names;
+}
+
 /// Before an optimizer takes over the type.
 void widen(const Model& model) {
     for (const auto* tensors : {&model.parameters(), &model.buffers()})
@@ -143,6 +149,8 @@ BatchTensors BatchTensors::slice(std::int64_t first, std::int64_t count) const {
 Result<std::unique_ptr<Training>> Training::make(const TrainConfig& config, const Inputs& inputs,
                                                  Device* device) {
     TUNE_TRY(model, make_model(config, inputs));
+    TUNE_TRY(unfreeze, parse_unfreezing(config.unfreeze));
+    TUNE_TRY_VOID(check_found({config.freeze, std::move(unfreeze)}, parameter_names(*model)));
     if (config.precision == Precision::kFloat64) widen(*model);
     if (config.channels_last) lay_channels_last(*model);
     if (device != nullptr) move_to(*model, *device);
@@ -309,8 +317,7 @@ std::optional<NoiseTensors> Training::take_noise() {
 bool Training::begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch) {
     if (config_.freeze.empty() && config_.lr_decay == 1.0) return false;
     const Freezing freezing{config_.freeze, parse_unfreezing(config_.unfreeze).value()};
-    std::vector<std::string> names;
-    for (const NamedTensor& each : model_->parameters()) names.push_back(each.name);
+    const std::vector<std::string> names = parameter_names(*model_);
     const std::vector<double> factors = layer_factors(names, config_.lr_decay);
     // Parameters that move alike are one group, in the order of the layers.
     std::vector<ParameterGroup> groups;
