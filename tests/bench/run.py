@@ -28,6 +28,7 @@ NAMED_AREAS = (*AREAS, "engines")  # Spark, Ray and Slurm run only where somebod
 # Aims that are ratios to a peer of the same run: name -> (the peer's name begins so, times better).
 RATIO_AIMS = {
     "log-metric, 16 clients, durable": ("fasttrackml", 25),
+    "trainer step, mlp 64-128-128-10, batch 32, one thread, AdamW": ("pytorch", 2),
     "trainer step, cnn 8x8 16-32 channels, batch 32, one thread, AdamW": ("pytorch", 1),
     "trainer step, resnet18 3x32x32, batch 8, one thread, AdamW": ("pytorch", 1),
     "trainer step, gpt 4 layers of 128, 128 tokens, batch 8, one thread, AdamW": ("pytorch", 1),

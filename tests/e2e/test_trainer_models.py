@@ -156,6 +156,8 @@ with torch.no_grad():
     (["--compat=keras", "--stopping-threshold=1"], "compat keras has no thresholds"),
     (["--freeze=["], "freeze: '[' is not a regular expression"),
     (["--freeze=."], "leaves nothing to train"),
+    (["--freeze=layer1"], "freeze: 'layer1' is found in no parameter's name; the layers are 0, 3, 6"),
+    (["--freeze=^0", "--unfreeze=2:^O"], "unfreeze: '^O' is found in no parameter's name"),
     (["--unfreeze=layer4"], "unfreeze: 'layer4' is not EPOCH:REGEX"),
     (["--init-from=models:/digits@champion"], "is a model of the registry, and the trainer has no network"),
     (["--init-from=/nowhere"], "init-from: there is no file '/nowhere'"),

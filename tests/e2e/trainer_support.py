@@ -49,12 +49,12 @@ def digits():
     return data.images.astype(np.uint8)[order], data.target[order]
 
 
-def write_digits(directory, train_count=1437):
+def write_digits(directory, train_count=1437, val_count=360):
     images, labels = digits()
     columns = {"image": ("ndarray:uint8:8,8", 64), "label": ("int", 8)}
     rows = [{"image": image.tobytes(), "label": struct.pack("<q", label)} for image, label in zip(images, labels)]
     write_mds(directory / "train", columns, rows[:train_count])
-    write_mds(directory / "val", columns, rows[1437:])
+    write_mds(directory / "val", columns, rows[1437:1437 + val_count])
     return directory
 
 

@@ -157,11 +157,11 @@ public:
         for (const NoiseTensors& noise : std::exchange(noise_, {})) {
             NoiseSample sample;
             for (std::size_t i = 0; i < noise.parts.size(); ++i) {
-                sample.small_square += static_cast<double>(noise.parts[i].item<float>());
+                sample.small_square += noise.parts[i].item<double>();
                 sample.big_batch += static_cast<double>(noise.part_rows[i]);
             }
             sample.parts = static_cast<std::int64_t>(noise.parts.size());
-            sample.big_square = static_cast<double>(noise.whole.item<float>());
+            sample.big_square = noise.whole.item<double>();
             samples.push_back(sample);
         }
         return samples;
@@ -179,14 +179,14 @@ public:
     }
     [[nodiscard]] const TrainConfig& config() const { return config_; }
 
-    std::vector<float> take_losses() {
-        std::vector<float> values;
-        values.reserve(losses_.size());
+    std::vector<double> take_losses() {
+        std::vector<double> values;
         if (losses_are_at_hand() || losses_.empty()) {
-            for (const at::Tensor& loss : losses_) values.push_back(*loss.const_data_ptr<float>());
+            values.reserve(losses_.size());
+            for (const at::Tensor& loss : losses_) values.push_back(loss.item<double>());
         } else {
-            const at::Tensor all = at::stack(losses_).cpu();  // one wait for all of them
-            const float* first = all.const_data_ptr<float>();
+            const at::Tensor all = at::stack(losses_).cpu().to(at::kDouble);  // one wait for all
+            const double* first = all.const_data_ptr<double>();
             values.assign(first, first + all.numel());
         }
         losses_.clear();
@@ -213,10 +213,16 @@ public:
         const at::Tensor output = training_->output(batch, {}).contiguous();
         const at::Tensor loss = training_->task().loss(output, batch.target);
         const std::int64_t count = batch.rows * training_->inputs().targets_of_sample();
-        sums.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(count);
+        sums.loss += loss.item<double>() * static_cast<double>(count);
         sums.count += count;
         if (wants_correct_)
-            training_->task().measure(output.cpu(), batch.target.cpu().contiguous(), sums);
+            training_->task().measure(narrowed(output), narrowed(batch.target), sums);
+    }
+
+    /// As metrics are counted: on the CPU, and values as float32.
+    static at::Tensor narrowed(const at::Tensor& tensor) {
+        const at::Tensor here = tensor.cpu().contiguous();
+        return here.is_floating_point() ? here.to(at::kFloat) : here;
     }
 
     /// Views where tensors lie in memory as files hold them, else of copies that are kept here.
@@ -309,7 +315,7 @@ Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const 
 Result<float> Learner::train(const Samples& samples, std::int64_t step, double lr) {
     TUNE_TRY_VOID(train_later(samples, step, lr));
     TUNE_TRY(losses, take_losses());
-    return losses.back();
+    return static_cast<float>(losses.back());
 }
 
 Result<void> Learner::train_later(const Samples& samples, std::int64_t step, double lr) {
@@ -352,8 +358,8 @@ Result<std::vector<NoiseSample>> Learner::take_noise() {
     return guarded([&]() -> Result<std::vector<NoiseSample>> { return impl_->take_noise(); });
 }
 
-Result<std::vector<float>> Learner::take_losses() {
-    return guarded([&]() -> Result<std::vector<float>> { return impl_->take_losses(); });
+Result<std::vector<double>> Learner::take_losses() {
+    return guarded([&]() -> Result<std::vector<double>> { return impl_->take_losses(); });
 }
 
 bool Learner::losses_are_at_hand() const {

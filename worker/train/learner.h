@@ -65,7 +65,7 @@ public:
     /// As train(), without waiting for the loss where that takes a wait (on a device).
     [[nodiscard]] Result<void> train_later(const Samples& samples, std::int64_t step, double lr);
     /// The losses of the steps since the last call, in order. Waits for those steps.
-    [[nodiscard]] Result<std::vector<float>> take_losses();
+    [[nodiscard]] Result<std::vector<double>> take_losses();
     /// Whether take_losses() costs nothing: the losses lie in this process's own memory.
     [[nodiscard]] bool losses_are_at_hand() const;
 

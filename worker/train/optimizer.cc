@@ -156,7 +156,7 @@ private:
         for (std::size_t i = 0; i < groups_.size(); ++i) {
             const std::size_t size = groups_[i].members.size();
             const at::Tensor step =
-                size == 0 ? at::empty({}, at::kFloat) : at::empty({}, averages_.front().options());
+                at::empty({}, size == 0 ? at::TensorOptions(at::kFloat) : options());
             parts_.push_back({members(i, parameters_), members(i, averages_), members(i, squares_),
                               Tensors(std::max<std::size_t>(size, 1), step)});
             for (const std::size_t member : groups_[i].members)

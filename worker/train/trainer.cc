@@ -241,7 +241,7 @@ Result<Outcome> Trainer::run() {
     report_start();
     began_ = LoaderStats::Clock::now();
     stats_.emplace(collective_.is_first() ? config_.stats_every : 0.0, collective_.size(),
-                     LoaderStats::Clock::now());
+                   LoaderStats::Clock::now());
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
         line(progress_.last_metrics, progress_.epoch_reported);
@@ -294,10 +294,10 @@ Result<bool> Trainer::next_batch(Batch& batch, Share& share) {
 }
 
 void Trainer::report_loader() {
-    auto values =
-        stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
-    if (const DeviceMemory memory = device_.memory(); memory.peak > 0 && !values.empty())
-        values.push_back({"gpu_memory_peak_mb", static_cast<double>(memory.peak) / 1e6});
+    auto values = stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
+    // By this name the agent learns how much the study's next trials need.
+    if (const std::int64_t taken = taken_bytes(device_.memory()); taken > 0 && !values.empty())
+        values.push_back({"gpu_memory_peak_bytes", static_cast<double>(taken)});
     if (!values.empty()) line(values, progress_.step);
 }
 

@@ -113,7 +113,7 @@ private:
         std::int64_t step_rows = 0;
     };
     std::vector<WaitingStep> waiting_;
-    std::vector<float> own_losses_;     ///< the first of those that no device holds any more
+    std::vector<double> own_losses_;    ///< the first of those that no device holds any more
     std::unique_ptr<PendingSum> told_;  ///< whether a rank was asked to stop, after the last step
     bool stop_is_agreed_ = false;
     std::int64_t samples_trained_ = 0;  ///< by this process, of all ranks

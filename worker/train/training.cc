@@ -94,6 +94,20 @@ void move_to(Model& model, const Device& device) {
         }
 }
 
+std::vector<std::string> parameter_names(const Model& model) {
+    std::vector<std::string> names;
+    for (const NamedTensor& each : model.parameters()) names.push_back(each.name);
+    return names;
+}
+
+/// Before an optimizer takes over the type.
+void widen(const Model& model) {
+    for (const auto* tensors : {&model.parameters(), &model.buffers()})
+        for (const NamedTensor& each : *tensors)
+            if (each.tensor.is_floating_point())
+                at::Tensor(each.tensor).set_data(each.tensor.detach().to(at::kDouble));
+}
+
 /// Before anything takes over the order in memory.
 void lay_channels_last(const Model& model) {
     for (const NamedTensor& each : model.parameters())
@@ -135,6 +149,9 @@ BatchTensors BatchTensors::slice(std::int64_t first, std::int64_t count) const {
 Result<std::unique_ptr<Training>> Training::make(const TrainConfig& config, const Inputs& inputs,
                                                  Device* device) {
     TUNE_TRY(model, make_model(config, inputs));
+    TUNE_TRY(unfreeze, parse_unfreezing(config.unfreeze));
+    TUNE_TRY_VOID(check_found({config.freeze, std::move(unfreeze)}, parameter_names(*model)));
+    if (config.precision == Precision::kFloat64) widen(*model);
     if (config.channels_last) lay_channels_last(*model);
     if (device != nullptr) move_to(*model, *device);
     return std::unique_ptr<Training>(new Training(config, inputs, std::move(model), device));
@@ -144,6 +161,7 @@ Training::Training(const TrainConfig& config, const Inputs& inputs, std::unique_
                    Device* device)
     : config_(config),
       inputs_(inputs),
+      type_(config.precision == Precision::kFloat64 ? at::kDouble : at::kFloat),
       model_(std::move(model)),
       task_(make_task(config, inputs)),
       optimizer_(make_optimizer(config, model_->parameters())),
@@ -168,6 +186,7 @@ BatchTensors Training::placed(const BatchTensors& batch) const {
     }
     if (inputs_.is_tokens()) here.x = here.x.to(at::kLong);
     if (inputs_.is_language()) here.target = here.target.to(at::kLong);
+    if (here.target.is_floating_point()) here.target = here.target.to(type_);
     return here;
 }
 
@@ -196,13 +215,16 @@ at::Tensor Training::output(const BatchTensors& batch, const Pass& pass) const {
     std::optional<Autocast> autocast;
     if (has_16_bits(config_.precision))
         autocast.emplace(batch.x.device().type(), config_.precision);
-    if (batch.x.scalar_type() != at::kByte) return model_->forward(batch.x, pass).to(at::kFloat);
-    // The arithmetic of read_samples(), where the bytes are.
-    const InputColumn& column = inputs_.columns.front();
-    const at::Tensor x = batch.x.to(at::kFloat)
-                             .sub_(static_cast<float>(column.mean))
-                             .mul_(static_cast<float>(column.scale));
-    return model_->forward(x, pass).to(at::kFloat);
+    at::Tensor x = batch.x;
+    if (x.scalar_type() == at::kByte) {
+        // The arithmetic of read_samples(), where the bytes are.
+        const InputColumn& column = inputs_.columns.front();
+        x = x.to(at::kFloat)
+                .sub_(static_cast<float>(column.mean))
+                .mul_(static_cast<float>(column.scale));
+    }
+    if (x.is_floating_point()) x = x.to(type_);
+    return model_->forward(x, pass).to(type_);
 }
 
 at::Tensor Training::loss(const BatchTensors& batch, const Pass& pass) const {
@@ -295,8 +317,7 @@ std::optional<NoiseTensors> Training::take_noise() {
 bool Training::begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch) {
     if (config_.freeze.empty() && config_.lr_decay == 1.0) return false;
     const Freezing freezing{config_.freeze, parse_unfreezing(config_.unfreeze).value()};
-    std::vector<std::string> names;
-    for (const NamedTensor& each : model_->parameters()) names.push_back(each.name);
+    const std::vector<std::string> names = parameter_names(*model_);
     const std::vector<double> factors = layer_factors(names, config_.lr_decay);
     // Parameters that move alike are one group, in the order of the layers.
     std::vector<ParameterGroup> groups;

@@ -99,7 +99,7 @@ public:
 
     /// Mean loss of the batch, recorded for a backward pass when gradients are on.
     [[nodiscard]] at::Tensor loss(const BatchTensors& batch, const Pass& pass) const;
-    /// The model's outputs, float32.
+    /// The model's outputs, float32, or double in a model of double precision.
     [[nodiscard]] at::Tensor output(const BatchTensors& batch, const Pass& pass) const;
     /// By default the one described at BackwardPass.
     void set_backward(std::unique_ptr<BackwardPass> backward);
@@ -144,6 +144,7 @@ private:
 
     const TrainConfig config_;
     const Inputs inputs_;
+    const at::ScalarType type_;  ///< of weights, outputs and losses
     std::unique_ptr<Model> model_;
     std::unique_ptr<Task> task_;
     std::unique_ptr<Optimizer> optimizer_;

@@ -1,5 +1,5 @@
 """The work of train_bench.cc and ddp_bench.py in PyTorch, as its users write it: zero_grad, forward, backward, step;
-eager and by torch.compile, and two ranks under torchrun."""
+eager and by torch.compile, and two ranks under torchrun. `--short`: whether it runs, not how fast."""
 
 import json
 import os
@@ -19,6 +19,7 @@ STEPS_OF_ROUND = 100
 WARM_UP_STEPS = 300
 DDP_NAME = "two ranks, a step of mlp 64-512-512-512-10, batch 128, AdamW"
 DDP_STEPS = 1000
+SHORT = "--short" in sys.argv
 PEER = f"PyTorch {torch.__version__.split('+')[0]}"
 
 
@@ -34,6 +35,8 @@ def step_us(model, make_optimizer, shape, batch=32, tokens=0, classes=10, rounds
     else:
         x = torch.randn(batch, *shape)
         y = torch.randint(0, classes, (batch,))
+    if SHORT:
+        rounds = steps_of_round = warm_up = 1
     optimizer = make_optimizer(model.parameters())
 
     def steps(count):
@@ -148,7 +151,7 @@ def measure_ddp():
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     subprocess.run([sys.executable, str(launcher), "--nproc-per-node=2", "--nnodes=1", "--master-addr=127.0.0.1",
-                    f"--master-port={port}", __file__, "ddp"], check=True, env=environment)
+                    f"--master-port={port}", __file__, "ddp", *sys.argv[1:]], check=True, env=environment)
 
 
 def start_ms():
@@ -170,7 +173,8 @@ def main():
     say(name + "AdamW", step_us(mlp(), fused, [64]), "us", PEER + " fused")
     say(name + "AdamW, dropout", step_us(mlp(0.2), adamw, [64]), "us")
     say(name + "SGD momentum", step_us(mlp(), sgd, [64]), "us")
-    say("trainer step, cnn 8x8 16-32 channels, batch 32, one thread, AdamW", step_us(cnn(), adamw, [1, 8, 8]), "us")
+    cnn_name = "trainer step, cnn 8x8 16-32 channels, batch 32, one thread, AdamW"
+    say(cnn_name, step_us(cnn(), adamw, [1, 8, 8]), "us")
     few = {"batch": 8, "rounds": 7, "steps_of_round": 3, "warm_up": 2}
     some = {"batch": 8, "tokens": 256, "rounds": 9, "steps_of_round": 10, "warm_up": 5}
     compiled = PEER + " torch.compile"
@@ -179,6 +183,7 @@ def main():
     say(resnet_name, step_us(resnet18(), adamw, [3, 32, 32], **few), "us")
     say(gpt_name, step_us(Gpt(128, 256, 128, 4, 4), adamw, [129], **some), "us")
     say(name + "AdamW", step_us(torch.compile(mlp()), adamw, [64]), "us", compiled)
+    say(cnn_name, step_us(torch.compile(cnn()), adamw, [1, 8, 8]), "us", compiled)
     say(resnet_name, step_us(torch.compile(resnet18()), adamw, [3, 32, 32], **few), "us", compiled)
     say(gpt_name, step_us(torch.compile(Gpt(128, 256, 128, 4, 4)), adamw, [129], **some), "us", compiled)
     say("trainer start-up", start_ms(), "ms", f"import torch, {PEER}")
@@ -186,4 +191,4 @@ def main():
 
 
 if __name__ == "__main__":
-    ddp_rank() if sys.argv[1:] == ["ddp"] else main()
+    ddp_rank() if "ddp" in sys.argv else main()

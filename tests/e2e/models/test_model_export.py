@@ -31,10 +31,11 @@ def at_best(run, metric="val_loss"):
 
 @pytest.mark.parametrize("options", [
     dict(model="mlp", dropout=0.2),
+    dict(model="mlp", precision="float64"),
     dict(model="cnn", width=4, depth=2),
     dict(model="resnet18", stem="small"),
     dict(model="transformer", width=16, depth=2),
-], ids=lambda options: options["model"])
+], ids=lambda options: " ".join([options["model"], options.get("precision", "")]).strip())
 def test_classes(data, tmp_path, torch_works, options):
     epochs = 1 if options["model"] == "resnet18" else 4
     run = train(data=data, epochs=epochs, lr=3e-3, checkpoint_dir=tmp_path / "c", model_dir=tmp_path / "m",

@@ -72,7 +72,8 @@ def stop_after(processes, lines, number, victims):
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_sigterm_of_any_rank_stops_all_at_the_same_step_and_other_numbers_of_ranks_go_on(data, tmp_path, victim):
-    parameters = dict(data=data, **{**PARAMETERS, "epochs": 30, "log_every": 1})
+    # In double precision, so that what is compared is the samples and the steps and not how sums are rounded.
+    parameters = dict(data=data, precision="float64", **{**PARAMETERS, "epochs": 30, "log_every": 1})
     whole = train(checkpoint_dir=tmp_path / "whole", **parameters)
     lines = []
     for size in (2, 3, 1, 4):
@@ -86,8 +87,8 @@ def test_sigterm_of_any_rank_stops_all_at_the_same_step_and_other_numbers_of_ran
         lines += parse_lines(text + rest)
     ends = train_ranks(2, checkpoint_dir=tmp_path / "pieces", **parameters)
     assert [rank.code for rank in ends] == [DONE, DONE], ends[0].stderr
-    assert_close(lines + ends[0].lines, whole.lines)
-    assert_same_weights(tmp_path / "pieces", tmp_path / "whole", tolerance=2e-3)
+    assert_close(lines + ends[0].lines, whole.lines, 1e-9)
+    assert_same_weights(tmp_path / "pieces", tmp_path / "whole", 1e-9)
 
 
 def test_killed_ranks_resume_bit_for_bit(data, tmp_path):

@@ -112,3 +112,19 @@ def test_ranks_measure_the_noise(data, tmp_path, size):
     # Two estimates of one number, from other halves of the same batches.
     assert np.log(noise[-1] / expected[-1]) == pytest.approx(0, abs=np.log(3))
     assert "gradient noise scale" in ranks[0].stderr and "samples/s" in ranks[0].stderr
+
+
+@pytest.mark.parametrize("size, dropout", [(2, 0), (3, 0.3)])
+def test_the_noise_of_shares_is_that_of_the_same_parts(tmp_path, size, dropout):
+    """With a sample a rank the shares of a step are the parts into which one rank cuts its batch. 119 samples: in the
+    last step a rank has none."""
+    parameters = dict(data=write_digits(tmp_path / "digits", train_count=119, val_count=40), model="mlp", width=16,
+                      dropout=dropout, epochs=2, batch_size=size, seed=3, log_every=1, noise_every=1,
+                      precision="float64")
+    alone = train(accumulate=size, **parameters)
+    ranks = train_ranks(size, **parameters)
+    assert [rank.code for rank in ranks] == [DONE] * size, ranks[0].stderr
+    noise, expected = ([line["gradient_noise_scale"] for line in run.lines if "gradient_noise_scale" in line]
+                       for run in (ranks[0], alone))
+    assert len(noise) > 50
+    np.testing.assert_allclose(noise, expected, rtol=1e-6)

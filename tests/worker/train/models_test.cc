@@ -377,6 +377,31 @@ TEST(Models, LossesAndMetricsOfValues) {
     EXPECT_EQ(bce.correct, 2);
 }
 
+TEST(Models, LabelSmoothingGivesAPartToAllClasses) {
+    const Inputs inputs = inputs_of({2}, 2);
+    Samples samples;
+    samples.count = 1;
+    samples.features.assign({1.0F, -1.0F});
+    samples.classes.assign({0});
+    TrainConfig config;
+    config.depth = 0;
+    ASSERT_TRUE(set_parameter(config, "label-smoothing", "0.2"));
+    const auto learner = made(config, inputs);
+    std::vector<TensorBytes> state = learner->state();
+    const std::vector<float> weight = {1.0F, 0.0F, 0.0F, 1.0F};
+    const std::vector<float> bias = {0.0F, 0.0F};
+    for (TensorBytes& tensor : state) {
+        if (tensor.name == "model.0.weight") tensor.data = std::as_bytes(std::span(weight));
+        if (tensor.name == "model.0.bias") tensor.data = std::as_bytes(std::span(bias));
+    }
+    ASSERT_TRUE(learner->load_state(*Safetensors::parse(write_safetensors(state, {}))));
+    Evaluation sums;
+    ASSERT_TRUE(learner->evaluate(samples, sums));
+    // The scores are 1 and -1: the right class costs log(1 + e^-2), the other one 2 more.
+    const double right = std::log1p(std::exp(-2.0));
+    EXPECT_NEAR(sums.loss, 0.9 * right + 0.1 * (right + 2.0), 1e-6);
+}
+
 TEST(Models, RefuseWhatIsNoModule) {
     TrainConfig config;
     config.model = ModelKind::kTorchScript;

@@ -36,8 +36,9 @@ enum class Normalize { kStandard, kNone };
 /// Where bytes and tokens become numbers.
 enum class ConvertOn { kAuto, kHost, kDevice };
 enum class DeviceKind { kCpu, kCuda, kAuto };
-/// What matrix products and convolutions are computed in; weights are float32 in each.
-enum class Precision { kFloat32, kBfloat16, kFloat16, kTf32 };
+/// What matrix products and convolutions are computed in; weights are float32 in each but float64,
+/// in which everything is double.
+enum class Precision { kFloat32, kBfloat16, kFloat16, kTf32, kFloat64 };
 /// Of tf32, a GPU's own format of 19 bits, tensors know nothing.
 [[nodiscard]] constexpr bool has_16_bits(Precision precision) {
     return precision == Precision::kBfloat16 || precision == Precision::kFloat16;

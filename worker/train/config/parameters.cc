@@ -372,9 +372,11 @@ void add_running(Builder& b) {
            "data; none: nowhere (default: tune/statistics in XDG_CACHE_HOME, else in ~/.cache)");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
-    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16", "tf32"}, kResult,
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16", "tf32", "float64"},
+             kResult,
              "of matrix products and convolutions; fp16 with a scale that adapts itself; tf32: "
-             "float32 whose products a GPU may round to 10 bits, on a CPU float32");
+             "float32 whose products a GPU may round to 10 bits, on a CPU float32; float64: all of "
+             "it in double precision, weights too, to tell rounding from a fault");
     b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
              "auto: a GPU where there is one. No GPU has run this version yet");
     b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,

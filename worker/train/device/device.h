@@ -24,9 +24,10 @@ namespace tune::train {
 
 /// Bytes. Of the CPU only `total` is known, and `free` at the moment; the rest is 0.
 struct DeviceMemory {
-    std::int64_t allocated = 0;  ///< of tensors
-    std::int64_t reserved = 0;   ///< held by LibTorch's allocator, tensors included
-    std::int64_t peak = 0;       ///< of `allocated`, since reset_peak()
+    std::int64_t allocated = 0;      ///< of tensors
+    std::int64_t reserved = 0;       ///< held by LibTorch's allocator, tensors included
+    std::int64_t peak = 0;           ///< of `allocated`, since reset_peak()
+    std::int64_t reserved_peak = 0;  ///< of `reserved`, likewise
     std::int64_t free = 0;
     std::int64_t total = 0;
 };
@@ -97,6 +98,9 @@ public:
 /// that tensors may take: a context needs some of it, too. Nothing where it gave all of it.
 [[nodiscard]] std::optional<double> given_fraction(std::optional<double> given_bytes,
                                                    std::int64_t total_bytes);
+/// The inverse, as an agent counts: the most that this process took of the device, context
+/// included. 0 where it is not known (the CPU).
+[[nodiscard]] std::int64_t taken_bytes(const DeviceMemory& memory);
 /// Limits `device` to that.
 void limit_to_what_is_given(Device& device);
 

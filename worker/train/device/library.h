@@ -6,7 +6,7 @@
 namespace tune::train {
 
 /// Raised when Device or this struct changes: program and library are of one build.
-inline constexpr int kDeviceLibraryVersion = 2;
+inline constexpr int kDeviceLibraryVersion = 3;
 
 /// The function's result; `error` is set when `device` is not.
 struct OpenedDevice {

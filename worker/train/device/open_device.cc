@@ -61,6 +61,11 @@ std::optional<double> given_fraction(std::optional<double> given_bytes, std::int
     return std::max(*given_bytes - kContextBytes, *given_bytes / 2.0) / total;
 }
 
+std::int64_t taken_bytes(const DeviceMemory& memory) {
+    if (memory.reserved_peak <= 0) return 0;
+    return memory.reserved_peak + static_cast<std::int64_t>(kContextBytes);
+}
+
 void limit_to_what_is_given(Device& device) {
     if (device.torch_device().is_cpu()) return;
     const auto fraction =

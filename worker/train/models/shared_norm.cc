@@ -30,11 +30,16 @@ std::vector<std::int64_t> all_but_channels(const at::Tensor& x) {
     return dimensions;
 }
 
+/// What is computed in: float32, or double where the model is.
+at::ScalarType arithmetic_of(const at::Tensor& x) {
+    return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 /// One number a channel, as `x` wants it for arithmetic.
 at::Tensor of_channels(const at::Tensor& values, const at::Tensor& x) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(x.dim()), 1);
     sizes[1] = values.numel();
-    return values.to(at::kFloat).view(sizes);
+    return values.to(arithmetic_of(x)).view(sizes);
 }
 
 /// Over the rows of all ranks, double precision.
@@ -75,7 +80,7 @@ struct Normalise : torch::autograd::Function<Normalise> {
                               const Statistics& statistics, std::int64_t rows, RankSums* sums) {
         const at::Tensor scale = at::rsqrt(statistics.variance + kEpsilon);
         const at::Tensor normal =
-            (x.to(at::kFloat) - of_channels(statistics.mean, x)).mul_(of_channels(scale, x));
+            (x.to(arithmetic_of(x)) - of_channels(statistics.mean, x)).mul_(of_channels(scale, x));
         context->save_for_backward({normal, weight, scale, statistics.count});
         context->saved_data["rows"] = rows;
         context->saved_data["sums"] = reinterpret_cast<std::int64_t>(sums);
@@ -89,14 +94,14 @@ struct Normalise : torch::autograd::Function<Normalise> {
         const std::int64_t rows = context->saved_data["rows"].toInt();
         const auto dimensions = all_but_channels(normal);
         const std::int64_t channels = normal.size(1);
-        const at::Tensor from = outputs[0].to(at::kFloat);
+        const at::Tensor from = outputs[0].to(normal.scalar_type());
         const at::Tensor of_bias = from.sum(dimensions);
         const at::Tensor of_weight = (from * normal).sum(dimensions);
         const at::Tensor means =
             sums->sum(at::cat({of_bias, of_weight}).to(at::kDouble)) / saved[3];
         at::Tensor of_x = from - of_channels(means.narrow(0, 0, channels), normal) -
                           normal * of_channels(means.narrow(0, channels, channels), normal);
-        of_x.mul_(of_channels(saved[1] * saved[2].to(at::kFloat), normal));
+        of_x.mul_(of_channels(saved[1] * saved[2].to(normal.scalar_type()), normal));
         // Rows that do not count take nothing from the others.
         if (rows < of_x.size(0)) of_x.narrow(0, rows, of_x.size(0) - rows).zero_();
         return {of_x.to(outputs[0].scalar_type()), of_weight, of_bias, {}, {}, {}};
@@ -110,7 +115,7 @@ at::Tensor shared_batch_norm(const at::Tensor& x, const NormTensors& norm, std::
     Statistics statistics;
     {
         const at::NoGradGuard no_grad;
-        statistics = statistics_of(x.detach().to(at::kFloat), rows, sums);
+        statistics = statistics_of(x.detach().to(arithmetic_of(x)), rows, sums);
         // As torch.nn: the variance that is kept is that of a sample.
         const at::Tensor factor = statistics.count / (statistics.count - 1.0).clamp_min(1.0);
         norm.running_mean.mul_(1.0 - kMomentum)

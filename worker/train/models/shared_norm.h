@@ -27,7 +27,8 @@ struct NormTensors {
 
 /// `x` [rows, channels, ...]; only its first `rows` rows count, those behind them are fill-ins of
 /// this rank, which has fewer than the others. A collective, and so is its backward pass. Cost: one
-/// sum of two numbers a channel each way; the activations are kept in float32.
+/// sum of two numbers a channel each way; the activations are kept in float32,
+/// of a model in double precision as they are.
 [[nodiscard]] at::Tensor shared_batch_norm(const at::Tensor& x, const NormTensors& norm,
                                            std::int64_t rows, RankSums& sums);
 

@@ -72,6 +72,27 @@ std::int64_t Freezing::first_epoch(const std::string& name) const {
     return first;
 }
 
+Result<void> check_found(const Freezing& freezing, const std::vector<std::string>& names) {
+    if (freezing.freeze.empty()) return {};
+    const auto check = [&](const char* parameter, const std::string& pattern) -> Result<void> {
+        if (std::any_of(names.begin(), names.end(),
+                        [&](const std::string& name) { return is_found(name, pattern); }))
+            return {};
+        std::vector<std::string> layers;
+        for (const std::string& name : names)
+            if (const std::string layer = layer_name(name);
+                layers.empty() || layers.back() != layer)
+                layers.push_back(layer);
+        std::string list;
+        for (const std::string& layer : layers) list += (list.empty() ? "" : ", ") + layer;
+        return invalid_parameter(std::string(parameter) + ": '" + pattern +
+                                 "' is found in no parameter's name; the layers are " + list);
+    };
+    TUNE_TRY_VOID(check("freeze", freezing.freeze));
+    for (const Unfreezing& each : freezing.unfreeze) TUNE_TRY_VOID(check("unfreeze", each.pattern));
+    return {};
+}
+
 std::vector<std::size_t> layers_of(const std::vector<std::string>& names) {
     std::vector<std::size_t> layers;
     std::vector<std::string> known;

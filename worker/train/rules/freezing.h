@@ -36,6 +36,11 @@ struct Freezing {
     [[nodiscard]] std::int64_t first_epoch(const std::string& name) const;
 };
 
+/// Errors: kInvalidParameterValue, listing the layers, when a pattern is found in none of `names`:
+/// a misspelt one would train what should be kept. Without `freeze` nothing is looked at.
+[[nodiscard]] Result<void> check_found(const Freezing& freezing,
+                                       const std::vector<std::string>& names);
+
 /// The layer of each parameter, from 0 near the input: names that agree up to and including their
 /// first number ("layer1.0"), or in their first part ("conv1"), are one layer. `names` in the order
 /// of the layers.

@@ -7,7 +7,7 @@
 #include "worker/train/saved_model/export_model.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/jit/api/module.h>
@@ -47,17 +47,20 @@ Module empty_module(const std::string& name) {
     return module;
 }
 
-/// Copies by name. Errors: kInvalidParameterValue.
+/// Copies by name; what was trained in double precision is rounded. Errors:
+/// kInvalidParameterValue.
 Result<void> take_weights(const Safetensors& file, const std::string& name, at::Tensor tensor) {
     const TensorBytes* found = file.find(name);
-    if (found == nullptr || tensor.sizes() != at::IntArrayRef(found->shape) ||
-        found->data.size() != tensor.nbytes())
-        return invalid_parameter("the weights have no '" + name + "' of the model's shape");
+    const bool is_wide = found != nullptr && found->dtype == "F64" && tensor.is_floating_point();
     const at::NoGradGuard no_grad;
+    const at::Tensor taken =
+        is_wide ? at::empty(tensor.sizes(), tensor.options().dtype(at::kDouble)) : tensor;
+    if (found == nullptr || tensor.sizes() != at::IntArrayRef(found->shape) ||
+        found->data.size() != taken.nbytes())
+        return invalid_parameter("the weights have no '" + name + "' of the model's shape");
     // Numbers in a file need not lie at multiples of their size: bytes do.
-    at::Tensor bytes = at::from_blob(const_cast<std::byte*>(found->data.data()),
-                                     {static_cast<std::int64_t>(found->data.size())}, at::kByte);
-    std::memcpy(tensor.data_ptr(), bytes.data_ptr(), found->data.size());
+    std::memcpy(taken.mutable_data_ptr(), found->data.data(), found->data.size());
+    if (is_wide) tensor.copy_(taken);
     return {};
 }
 

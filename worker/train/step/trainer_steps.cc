@@ -80,9 +80,8 @@ Result<double> Trainer::take_losses() {
     // Rows of no weight may have any loss, so they are left out.
     std::vector<double> sums;
     for (std::size_t i = 0; i < waiting_.size(); ++i)
-        sums.push_back(waiting_[i].rows == 0 ? 0.0
-                                             : static_cast<double>(own_losses_[i]) *
-                                                   static_cast<double>(waiting_[i].rows));
+        sums.push_back(
+            waiting_[i].rows == 0 ? 0.0 : own_losses_[i] * static_cast<double>(waiting_[i].rows));
     TUNE_TRY_VOID(collective_.sum(sums));
     double loss = 0.0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {

@@ -167,6 +167,7 @@ public:
         return {.allocated = stats.allocated_bytes[kAll].current,
                 .reserved = stats.reserved_bytes[kAll].current,
                 .peak = stats.allocated_bytes[kAll].peak,
+                .reserved_peak = stats.reserved_bytes[kAll].peak,
                 .free = static_cast<std::int64_t>(free),
                 .total = static_cast<std::int64_t>(total)};
     }
