@@ -241,7 +241,7 @@ Result<Outcome> Trainer::run() {
     report_start();
     began_ = LoaderStats::Clock::now();
     stats_.emplace(collective_.is_first() ? config_.stats_every : 0.0, collective_.size(),
-                     LoaderStats::Clock::now());
+                   LoaderStats::Clock::now());
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
         line(progress_.last_metrics, progress_.epoch_reported);
@@ -294,8 +294,7 @@ Result<bool> Trainer::next_batch(Batch& batch, Share& share) {
 }
 
 void Trainer::report_loader() {
-    auto values =
-        stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
+    auto values = stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
     if (const DeviceMemory memory = device_.memory(); memory.peak > 0 && !values.empty())
         values.push_back({"gpu_memory_peak_mb", static_cast<double>(memory.peak) / 1e6});
     if (!values.empty()) line(values, progress_.step);
@@ -311,11 +310,14 @@ void Trainer::look_for_profile() {
 
 void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& written) const {
     if (!talks_) return;
-    if (!written)
+    if (!written) {
         std::fprintf(stderr, "warning: %s\n", written.error().text().c_str());
-    else if (*written)
+    } else if (*written) {
         std::fprintf(stderr, "profile: steps are in %s; open it at ui.perfetto.dev\n",
                      (*written)->c_str());
+        if (!config_.artifact_dir.empty() && (*written)->string().starts_with(config_.artifact_dir))
+            recorder_->line(artifact_line(**written));
+    }
 }
 
 std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& evaluation) const {

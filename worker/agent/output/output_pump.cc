@@ -36,6 +36,7 @@ void OutputPump::pump(std::uint64_t serial) {
         const bool more = followed.output.read(now, segment);
         if (!more && followed.is_finished) followed.output.read_unfinished_lines(now, segment);
         events_.found(serial, segment.findings);
+        upload_artifacts(followed, std::exchange(segment.findings.artifacts, {}));
         outbox_.add(serial, std::move(segment));
         if (more) continue;
         if (!followed.is_finished) return schedule_upload(followed);
@@ -69,6 +70,14 @@ void OutputPump::gather() {
 bool OutputPump::is_read_to_end(std::uint64_t serial) const {
     const auto found = followed_.find(serial);
     return found != followed_.end() && found->second.is_read_to_end;
+}
+
+/// After its end all of them go, with the logs.
+void OutputPump::upload_artifacts(const Followed& followed, std::vector<std::string> names) {
+    if (names.empty() || followed.is_finished) return;
+    LogJob job = followed.upload;
+    job.artifacts = std::move(names);
+    upload_.submit(std::move(job));
 }
 
 void OutputPump::schedule_upload(Followed& followed) {

@@ -1,12 +1,15 @@
 #pragma once
 // Follows the output of single attempts: what their lines report goes to the outbox as soon as it
-// is announced and the outbox has room for it, and the logs themselves to the run's artifacts a
-// little later. Output is read to its end before an end is judged, so no line is lost.
+// is announced and the outbox has room for it, files that they name to the run's artifacts at once,
+// and the logs themselves a little later. Output is read to its end before an end is judged, so no
+// line is lost.
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "worker/agent/loop.h"
 #include "worker/agent/output/trial_output.h"
@@ -61,6 +64,7 @@ private:
     };
 
     void schedule_upload(Followed& followed);
+    void upload_artifacts(const Followed& followed, std::vector<std::string> names);
 
     Loop& loop_;
     Outbox& outbox_;
