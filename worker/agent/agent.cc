@@ -102,6 +102,9 @@ Result<void> Agent::Impl::build() {
     if (options.address.empty()) options.address = address_towards(options.server_url);
     TUNE_TRY(loop, Loop::create());
     loop_ = std::move(loop);
+    contact_.emplace(*loop_, options.away_grace_ms,
+                     [this](std::int64_t away_ms) { stop_without_server(away_ms); });
+    end_timers_.emplace(*loop_, options.idle_exit_ms, options.time_limit_ms, end_events());
     TUNE_TRY_VOID(build_devices(std::move(cores)));
     TUNE_TRY_VOID(build_cgroups());
     TUNE_TRY_VOID(LogRules::create(options.log_rules));
@@ -174,7 +177,7 @@ void Agent::Impl::build_attempts() {
 LinkEvents Agent::Impl::link_events() {
     LinkEvents events;
     events.registered = [this](const tuner::RegisterReply& reply) {
-        lease_ttl_ms_ = std::max<std::int64_t>(1'000, reply.lease_ttl_ms);
+        contact_->set_lease_ttl(std::max<std::int64_t>(1'000, reply.lease_ttl_ms));
         loop_->post([this, lost = reply.lost] {
             for (const tuner::AttemptId& attempt : lost) attempts_->lose(attempt);
         });
@@ -224,12 +227,11 @@ OutboxEvents Agent::Impl::outbox_events() {
 
 void Agent::Impl::contact(const std::string& error) {
     const bool connected = error.empty();
-    if (connected) last_contact_ms_ = loop_->now_ms();
-    const bool was_connected = connected_.exchange(connected);
+    const bool has_changed = contact_->note(connected);
     {
         const std::lock_guard lock(mutex_);
         const bool is_first_fault = !connected && status_.last_error.empty();
-        if (connected == was_connected && connected == status_.connected && !is_first_fault) return;
+        if (!has_changed && connected == status_.connected && !is_first_fault) return;
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
         if (is_first_fault) log_warning("cannot talk to the server; trying again: " + error);
@@ -237,24 +239,13 @@ void Agent::Impl::contact(const std::string& error) {
         status_.last_error = error;
     }
     loop_->post([this] {
-        arm_away_timer();
+        contact_->update();
         publish();
     });
 }
 
-void Agent::Impl::arm_away_timer() {
-    loop_->cancel(away_timer_);
-    away_timer_ = Loop::kNoTimer;
-    if (connected_) return;
-    const std::int64_t at = last_contact_ms_ + lease_ttl_ms_ + options.away_grace_ms;
-    away_timer_ = loop_->at(std::max(at, loop_->now_ms() + 1), [this] { check_away(); });
-}
-
-void Agent::Impl::check_away() {
-    away_timer_ = Loop::kNoTimer;
-    if (connected_) return;
-    const std::int64_t away_ms = loop_->now_ms() - last_contact_ms_;
-    if (away_ms < lease_ttl_ms_ + options.away_grace_ms) return arm_away_timer();
+/// By then the server has probably given its trials to other agents.
+void Agent::Impl::stop_without_server(std::int64_t away_ms) {
     if (attempts_->counts().running == 0) return;
     const std::string reason =
         "the server has not responded for " + std::to_string(away_ms / 1000) + " s";
@@ -280,49 +271,34 @@ void Agent::Impl::publish() {
         status = status_;
         changed_.notify_all();
     }
-    arm_idle_timer(attempts_->is_idle());
-    arm_limit_timer();
+    end_timers_->update();
     if (on_status) on_status(status);
 }
 
-void Agent::Impl::arm_idle_timer(bool is_idle) {
-    const bool is_due = is_idle && options.idle_exit_ms > 0 && !applied_stop_;
-    if (is_due == (idle_timer_ != Loop::kNoTimer)) return;
-    loop_->cancel(idle_timer_);
-    idle_timer_ = Loop::kNoTimer;
-    if (!is_due) return;
-    idle_timer_ = loop_->at(loop_->now_ms() + options.idle_exit_ms, [this] {
+EndEvents Agent::Impl::end_events() {
+    EndEvents events;
+    events.load = [this]() -> AgentLoad {
+        return {.is_idle = attempts_->is_idle(),
+                .is_draining = applied_stop_ == StopMode::kDrain,
+                .is_stopping = applied_stop_ && applied_stop_ != StopMode::kDrain,
+                .expected_ms = attempts_->expected_ms(),
+                .grace_ms = attempts_->longest_grace_ms()};
+    };
+    events.idle = [this] {
         log_info("there was no trial for " + std::to_string(options.idle_exit_ms / 1000) +
                  " s: the agent ends");
         stop(StopMode::kDrain);
-    });
-}
-
-void Agent::Impl::arm_limit_timer() {
-    loop_->cancel(limit_timer_);
-    limit_timer_ = Loop::kNoTimer;
-    if (limit_.limit_ms <= 0 || (applied_stop_ && *applied_stop_ != StopMode::kDrain)) return;
-    const std::int64_t grace_ms = attempts_->longest_grace_ms();
-    const std::int64_t at =
-        applied_stop_ ? limit_.stop_ms(grace_ms)
-                      : std::min(limit_.stop_ms(grace_ms),
-                                 limit_.last_lease_ms(attempts_->expected_ms(), grace_ms));
-    limit_timer_ = loop_->at(std::max(at, loop_->now_ms() + 1), [this] { check_limit(); });
-}
-
-void Agent::Impl::check_limit() {
-    limit_timer_ = Loop::kNoTimer;
-    const std::int64_t now = loop_->now_ms();
-    const std::int64_t grace_ms = attempts_->longest_grace_ms();
-    if (now >= limit_.stop_ms(grace_ms)) {
+    };
+    events.last_lease = [this] {
+        log_info("what is left of the time limit is too short for a trial: no more are taken");
+        stop(StopMode::kDrain);
+    };
+    events.limit = [this] {
         stop_reason_ = "the agent's time limit is reached";
         log_info(stop_reason_ + ": running trials are stopped and will run again elsewhere");
         stop(StopMode::kStop);
-    } else if (!applied_stop_ && now >= limit_.last_lease_ms(attempts_->expected_ms(), grace_ms)) {
-        log_info("what is left of the time limit is too short for a trial: no more are taken");
-        stop(StopMode::kDrain);
-    }
-    arm_limit_timer();
+    };
+    return events;
 }
 
 Result<void> Agent::Impl::start() {
@@ -331,8 +307,8 @@ Result<void> Agent::Impl::start() {
         if (started_) return Error{Code::kInvalidState, "the agent has already been started"};
         started_ = true;
     }
-    last_contact_ms_ = loop_->now_ms();
-    limit_ = {loop_->now_ms(), options.time_limit_ms};
+    contact_->begin();
+    end_timers_->begin();
     TUNE_TRY_VOID(attempts_->open_wake_fifo());
     if (gpu_watch_ != nullptr) gpu_watch_->start();
     attempts_->adopt_all();
@@ -377,7 +353,7 @@ bool Agent::Impl::wait(int deliver_ms) {
     const bool detach = *stop_ == StopMode::kDetach;
     const bool was_started = started_;
     lock.unlock();
-    if (was_started) shut_down(detach, !detach && connected_);
+    if (was_started) shut_down(detach, !detach && contact_->is_connected());
     lock.lock();
     changed_.notify_all();
     return delivered;

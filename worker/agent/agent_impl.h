@@ -1,7 +1,6 @@
 #pragma once
 // The inside of the agent: its parts and the loop that connects them. Used by agent*.cc only.
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -15,12 +14,13 @@
 #include "base/system/unique_fd.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/attempts/attempts.h"
-#include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/checkpoints/checkpoint_cleaner.h"
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/devices/gpus.h"
-#include "worker/agent/time_limit.h"
+#include "worker/agent/end_timers.h"
+#include "worker/agent/server/server_contact.h"
 
 namespace tune::worker {
 
@@ -46,22 +46,21 @@ public:
 private:
     [[nodiscard]] LinkEvents link_events();
     [[nodiscard]] OutboxEvents outbox_events();
+    [[nodiscard]] EndEvents end_events();
     void contact(const std::string& error);
     void apply_stop(StopMode mode);
     void exclude(const std::string& uuid, const std::string& reason);
     void exclude_gpu(const std::string& uuid, const std::string& fault);
     void exclude_machine(const std::string& reason);
     void note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes);
-    void arm_away_timer();
-    void check_away();
-    void arm_idle_timer(bool is_idle);
-    void arm_limit_timer();
-    void check_limit();
+    void stop_without_server(std::int64_t away_ms);
     void publish();
     bool wait_delivered(std::unique_lock<std::mutex>& lock, int deliver_ms);
     void shut_down(bool detach, bool goodbye);
 
     std::unique_ptr<Loop> loop_;
+    std::optional<ServerContact> contact_;
+    std::optional<EndTimers> end_timers_;
     std::optional<Launcher> launcher_;
     OwnGpus gpus_;
     std::optional<Devices> devices_;
@@ -77,15 +76,8 @@ private:
     std::unique_ptr<CheckpointTransfer> transfer_;
     std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
     std::thread thread_;
-    Loop::TimerId away_timer_ = Loop::kNoTimer;          // loop thread
-    Loop::TimerId idle_timer_ = Loop::kNoTimer;          // loop thread
-    Loop::TimerId limit_timer_ = Loop::kNoTimer;         // loop thread
-    TimeLimit limit_;                                    // loop thread, once it runs
     std::string stop_reason_ = "the agent was stopped";  // loop thread
     std::optional<StopMode> applied_stop_;               // loop thread
-    std::atomic<std::int64_t> last_contact_ms_{0};       // of Loop::now_ms
-    std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
-    std::atomic<bool> connected_{false};
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -89,8 +89,8 @@ Result<void> set_from_environment(TrainConfig& config) {
     config.model_dir = std::string(variable("TUNE_MODEL_DIR"));
     config.profile_request = std::string(variable("TUNE_PROFILE_REQUEST"));
     if (!variable("MLFLOW_RUN_ID").empty()) config.stats_every = kStatsEveryS;
-    if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
-        config.profile_dir = std::string(folder) + "/profile";
+    config.artifact_dir = std::string(variable("TUNE_ARTIFACT_DIR"));
+    if (!config.artifact_dir.empty()) config.profile_dir = config.artifact_dir + "/profile";
     if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
         for (const char* name : {"until-epoch", "epochs"}) {
             const Result<void> set = tune::train::set_parameter(config, name, step_to);

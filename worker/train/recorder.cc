@@ -82,6 +82,12 @@ std::string metric_line(std::span<const NamedValue> values, std::int64_t step) {
     return "tune: " + line.dump() + "\n";
 }
 
+std::string artifact_line(const std::filesystem::path& file) {
+    nlohmann::ordered_json line = nlohmann::ordered_json::object();
+    line["artifact"] = file.string();
+    return "tune: " + line.dump() + "\n";
+}
+
 LineSink lines_to(int fd) {
     return [fd](const std::string& lines) { return write_all(fd, lines); };
 }

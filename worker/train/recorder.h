@@ -36,6 +36,9 @@ struct NamedValue {
 /// strings "NaN", "Infinity", "-Infinity".
 [[nodiscard]] std::string metric_line(std::span<const NamedValue> values, std::int64_t step);
 
+/// `tune: {"artifact": "FILE"}` with a line feed: the file is complete, and its run may have it.
+[[nodiscard]] std::string artifact_line(const std::filesystem::path& file);
+
 /// Takes whole lines, from one thread; false when nobody will read any more.
 using LineSink = std::function<bool(const std::string& lines)>;
 /// Writes to a file descriptor, which outlives the sink.

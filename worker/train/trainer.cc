@@ -311,11 +311,14 @@ void Trainer::look_for_profile() {
 
 void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& written) const {
     if (!talks_) return;
-    if (!written)
+    if (!written) {
         std::fprintf(stderr, "warning: %s\n", written.error().text().c_str());
-    else if (*written)
+    } else if (*written) {
         std::fprintf(stderr, "profile: steps are in %s; open it at ui.perfetto.dev\n",
                      (*written)->c_str());
+        if (!config_.artifact_dir.empty() && (*written)->string().starts_with(config_.artifact_dir))
+            recorder_->line(artifact_line(**written));
+    }
 }
 
 std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& evaluation) const {

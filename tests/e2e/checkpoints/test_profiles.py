@@ -17,6 +17,7 @@ while done < 2:
     turn, steps = map(int, request.read_text().split()) if request.exists() else (0, 0)
     if turn > done:
         (folder / ("trace-%d.txt" % turn)).write_text(str(steps))
+        print("tune: {\\"artifact\\": \\"trace-%d.txt\\"}" % turn, flush=True)
         print("tune: {\\"loss\\": %d}" % turn, flush=True)
         done = turn
     time.sleep(0.01)
@@ -39,12 +40,13 @@ def test_a_script_is_asked_twice(farm):
     wait_for(lambda: [trial["state"] for trial in farm.trials("s")] == ["running"], "the trial")
     assert json.loads(profile(farm, 0, "--steps", 7, "--json").stdout) == {"steps": 7}
     trial, = farm.trials("s")
-    wait_for(lambda: farm.history(trial["run_id"]) == [(0, 1)], "the first trace")
+    assert wait_for(lambda: farm.artifact(trial, "trace-1.txt"), "the first trace") == "7"
+    assert farm.trials("s")[0]["state"] == "running", "it is there before the end"
     assert "5 steps" in profile(farm, 0).stdout
     trial, = farm.wait_for_end("s")
     assert (trial["state"], trial["attempt"]) == ("complete", 1)
-    assert wait_for(lambda: farm.artifact(trial, "trace-1.txt"), "the first trace") == "7"
-    assert farm.artifact(trial, "trace-2.txt") == "5"
+    assert farm.history(trial["run_id"]) == [(0, 1), (1, 2)]
+    assert wait_for(lambda: farm.artifact(trial, "trace-2.txt"), "the second trace") == "5"
 
 
 @pytest.mark.parametrize("nproc", [1, 2])
@@ -58,9 +60,10 @@ def test_the_trainer_leaves_a_trace(farm, nproc):
     trace, = wait_for(lambda: list((folder / "artifacts" / "profile").glob("trace_*.json")), "the trace")
     first, last = map(int, trace.stem.split("_")[1:])
     assert last - first == 2, "three steps"
+    text = wait_for(lambda: farm.artifact(farm.trials("s")[0], "profile/" + trace.name), "the artifact")
+    assert farm.trials("s")[0]["state"] == "running", "it is there before the end"
     farm.post("tune/studies/s/stop", {})
     wait_for(lambda: farm.trials("s")[0]["state"] == "cancelled", "the end")
-    text = wait_for(lambda: farm.artifact(farm.trials("s")[0], "profile/" + trace.name), "the artifact")
     names = [event.get("name") for event in json.loads(text)["traceEvents"]]
     assert names.count("step") == 3, names[:50]
 

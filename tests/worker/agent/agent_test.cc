@@ -237,6 +237,28 @@ TEST_F(AgentTest, ALogThatTheServerLostIsSentWhole) {
     EXPECT_EQ(artifact("r1", "stdout.log", "two\n"), "one\ntwo\n");
 }
 
+TEST_F(AgentTest, AnArtifactThatALineNamesIsThereBeforeTheEnd) {
+    start();
+    offer(shell("r1",
+                "mkdir $TUNE_ARTIFACT_DIR/a; echo trace >$TUNE_ARTIFACT_DIR/a/b; "
+                "ln -s /etc/passwd $TUNE_ARTIFACT_DIR/link; "
+                "for name in $TUNE_ARTIFACT_DIR/a/b ../stdout.log /etc/passwd link; do "
+                "echo 'tune: {\"artifact\": \"'$name'\"}'; done; " +
+                    gate("go") + "; echo more >$TUNE_ARTIFACT_DIR/c"));
+    EXPECT_EQ(server_.wait_for_artifact("7/r1/artifacts/a/b", "trace"), "trace\n");
+    EXPECT_EQ(server_.finish_calls("r1"), 0);
+    open_gate("go");
+    EXPECT_EQ(server_.wait_for_artifact("7/r1/artifacts/c", "more"), "more\n");
+    drain();
+    EXPECT_EQ(server_.sent_bytes["7/r1/artifacts/a/b"], 6u) << "it went once";
+    EXPECT_FALSE(server_.artifacts.contains("7/r1/artifacts/link"));
+    EXPECT_FALSE(server_.artifacts.contains("7/r1/artifacts/stdout.log"));
+    const std::string notes = artifact("r1", "agent.log", "'link'");
+    EXPECT_NE(notes.find("'../stdout.log', which is no file in TUNE_ARTIFACT_DIR"),
+              std::string::npos)
+        << notes;
+}
+
 TEST_F(AgentTest, TheLogsOfAnAttemptAreNotWrittenOverByThoseOfAnEarlierOne) {
     AgentOptions given = options();
     given.log_upload_period_ms = 60'000;

@@ -268,6 +268,11 @@ TEST_F(RecorderTest, DirectoryThatCannotBeMadeIsNamed) {
     EXPECT_NE(opened.error().message.find(directory_.string()), std::string::npos);
 }
 
+TEST(ArtifactLine, NamesTheFile) {
+    EXPECT_EQ(artifact_line("/a/profile/trace_1_3.json"),
+              "tune: {\"artifact\":\"/a/profile/trace_1_3.json\"}\n");
+}
+
 TEST(MetricLine, IsOneJsonObject) {
     const double infinity = std::numeric_limits<double>::infinity();
     const NamedValue values[] = {{"val_loss", 0.1},

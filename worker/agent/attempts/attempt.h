@@ -1,45 +1,42 @@
 #pragma once
-// One attempt in memory; used by the files of class Attempts only.
+// A single attempt, one with a process tree of its own, in memory: what is decided before it starts
+// and how far its end has come. What parts of the agent know of it beyond (its output, its GPUs,
+// what it runs in), they keep themselves under its serial.
 
-#include "worker/agent/attempts/attempts.h"
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/devices/devices.h"
+#include "worker/agent/supervisor/process_tree.h"
 
 namespace tune::worker {
 
-struct Attempts::Attempt {
+struct Attempt {
     explicit Attempt(AttemptFiles folder) : files(std::move(folder)) {}
 
     AttemptFiles files;  // empty path: it never got as far as a folder
     AttemptRecord record;
     Assignment assignment;
+    int ports = 0;  // of GangPorts; 0: none
     IntentRecord intent;
     std::string search_path;               // the trial's PATH, for messages
     std::filesystem::path checkpoint_dir;  // removed before the end is reported if it is empty
 
-    Process supervisor;
-    std::vector<Process> survivors;  // of a supervisor that was killed
+    std::unique_ptr<ProcessTree> processes;  // null: it was refused
     std::optional<ExitRecord> exit;
-    std::optional<TrialOutput> output;
-    std::optional<SystemMetrics> system;
-    Loop::TimerId upload_timer = Loop::kNoTimer;
-    Loop::TimerId system_timer = Loop::kNoTimer;
-    std::int64_t uploaded_bytes = 0;
-    std::int64_t peak_gpu_bytes = 0;  // 0: unknown
-    int gpu_look_ms = 0;              // until the next look at it
-    Loop::TimerId gpu_memory_timer = Loop::kNoTimer;
-    int ports = 0;  // of GangPorts; 0: none
-
-    std::map<std::string, std::int64_t> energy_mj = {};  // of its GPUs when it began
-    std::string gpu_fault = {};                          // of one of its GPUs while it had it
-    Loop::TimerId gpu_timer = Loop::kNoTimer;
-    bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
-
-    bool environment_known = true;  // and handed over, or nobody asks
 
     bool alive = true;         // processes may exist
-    bool output_done = false;  // read to its end
     bool finish_done = false;  // the server has acknowledged the end, or wants none
     bool logs_done = false;
     bool keep_folder = false;  // logs that the server did not take
+
+    [[nodiscard]] std::uint64_t serial() const { return record.serial; }
+    [[nodiscard]] const tuner::Lease& lease() const { return record.lease; }
+    /// Nothing of it is left to be done.
+    [[nodiscard]] bool is_settled() const { return !alive && finish_done && logs_done; }
 };
 
 }  // namespace tune::worker

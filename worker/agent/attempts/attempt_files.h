@@ -33,7 +33,8 @@ inline constexpr const char* kProgressFile = "progress.json";
 inline constexpr const char* kDiffFile = "git.diff";
 /// "TURN STEPS", whole once it is there: a trace of so many steps is wanted, see docs/agents.md.
 inline constexpr const char* kProfileRequestFile = "profile.request";
-/// The folder whose files become artifacts of the run when the attempt has ended.
+/// The folder whose files become artifacts of the run, when a line names them or the attempt has
+/// ended.
 inline constexpr const char* kArtifactFolder = "artifacts";
 
 /// Names an attempt, a pool or a transfer within this agent; at random, so that an earlier agent's

@@ -1,6 +1,6 @@
 #pragma once
 // What single attempts and those in pools have in common: what they are run with, the parts of the
-// agent that they use, and how their output is read.
+// agent that they use, and what follows from a lease for both.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@
 #include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/environment/run_environment.h"
 #include "worker/agent/loop.h"
-#include "worker/agent/output/trial_output.h"
+#include "worker/agent/output/log_rules.h"
 #include "worker/agent/server/log_upload.h"
 #include "worker/agent/server/outbox.h"
 #include "worker/agent/server/server_client.h"
@@ -45,7 +45,7 @@ struct AttemptSettings {
     std::string driver_version = {};
 };
 
-/// The parts of the agent that attempts use; all outlive the table.
+/// The parts of the agent that attempts use; all outlive Attempts.
 struct AttemptParts {
     Loop* loop = nullptr;
     Launcher* launcher = nullptr;
@@ -70,11 +70,37 @@ struct AttemptCounts {
     int storing = 0;  // of the unreported: their last checkpoint is being stored
 };
 
+class CheckpointFolders;
+class EnvironmentQuestions;
+class KeptResults;
+class TrialDurations;
+
+/// What single attempts and pools share besides: parts of Attempts, which outlive both.
+struct SharedParts {
+    const AttemptSettings& settings;
+    const AttemptParts& agent;
+    CheckpointFolders& checkpoint_folders;
+    KeptResults& results;
+    EnvironmentQuestions& environments;
+    TrialDurations& durations;
+    std::string wake_path;                 ///< of the FIFO by which supervisors announce output
+    std::vector<std::string> environment;  ///< this agent's own
+    std::function<void()> freed;           ///< devices or a slot have become free
+    std::function<void()> publish;         ///< what is held or counted has changed
+};
+
 /// "trial 3 of study 's'", for messages.
 [[nodiscard]] std::string short_name(const tuner::Lease& lease);
 
-// How the output of single trials and of those of a pool is read and uploaded.
-inline constexpr int kFirstUpload_ms = 1'000;
-inline constexpr int kChunksAtOnce = 16;  ///< read before other events have their turn
+/// What did not start for this reason: the user's fault, or this machine's.
+[[nodiscard]] tuner::Outcome outcome_of_failed_start(const Error& error);
+
+/// Of the process tree of a lease; 0: no limit.
+[[nodiscard]] CgroupLimits limits_of(const tuner::Lease& lease, const AttemptSettings& settings);
+
+/// The study's, then the agent's, then those for GPUs if it has any. Errors: those of
+/// LogRules::create.
+[[nodiscard]] Result<LogRules> log_rules_of(const tuner::Lease& lease,
+                                            const AttemptSettings& settings, bool has_gpus);
 
 }  // namespace tune::worker

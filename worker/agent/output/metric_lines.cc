@@ -222,6 +222,8 @@ void MetricLines::read_tune_line(std::string_view line, std::string_view json,
             for (const auto& [name, param] : value.items())
                 findings.params.push_back(
                     {name, param.is_string() ? param.get<std::string>() : to_text(param)});
+        } else if (key == "artifact" && value.is_string()) {
+            findings.artifacts.push_back(value.get<std::string>());
         } else if (read_value(value, number)) {
             add(key, number, has_step ? &step : nullptr, timestamp_ms, findings);
         } else if (refused.empty()) {

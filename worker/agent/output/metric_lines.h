@@ -6,8 +6,9 @@
 //   tune: {"val_loss": 0.31, "step": 4}
 //     Numbers are metrics; "step" (an integer) is their step and "timestamp_ms" their time. An
 //     object "params" logs params. NaN and infinities may be written as Python's json.dumps does
-//     (NaN, Infinity, -Infinity), as programs print them (nan, -inf), or in quotes. What is not
-//     this is malformed: counted, kept once as an example, never fatal.
+//     (NaN, Infinity, -Infinity), as programs print them (nan, -inf), or in quotes. A text
+//     "artifact" names a file in TUNE_ARTIFACT_DIR that is complete. What is not this is malformed:
+//     counted, kept once as an example, never fatal.
 //
 //   any line that a scrape pattern finds something in (RE2 syntax, which is Python's without
 //   look-around and back-references; a user's pattern can therefore not hang the agent):
@@ -38,6 +39,7 @@ namespace tune::worker {
 struct LineFindings {
     std::vector<tuner::ReportedMetric> metrics;
     std::vector<tuner::ReportedParam> params;
+    std::vector<std::string> artifacts = {};
     std::vector<tuner::ReportedTag> tags = {};  // never of a line
 };
 

@@ -1,11 +1,21 @@
 #pragma once
-// A pool and a trial in it, in memory; used by the files of class Pools only.
+// A pool and a trial in it, in memory.
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "worker/agent/pools/pool_journal.h"
-#include "worker/agent/pools/pools.h"
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/devices/devices.h"
+#include "worker/agent/output/metric_lines.h"
+#include "worker/agent/pools/pool_input.h"
+#include "worker/agent/pools/pool_output.h"
+#include "worker/agent/pools/pool_trial_log.h"
+#include "worker/agent/supervisor/process_tree.h"
 
 namespace tune::worker {
 
@@ -13,67 +23,77 @@ namespace tune::worker {
 constexpr const char* kPoolsFolder = "pools";
 constexpr const char* kTrialsFolder = "pool-trials";
 
-struct Pools::Pool {
-    explicit Pool(AttemptFiles folder)
-        : files(std::move(folder)), journal(files.path(kProgressFile)) {}
+/// By this variable processes of a pool are found whose supervisor was killed.
+constexpr const char* kPoolVariable = "TUNE_POOL";
 
-    std::uint64_t serial = 0;
-    AttemptFiles files;  // its folder; files of a supervisor
-    PoolJournal journal;
+struct PoolEvents {
+    ProcessTreeEvents processes;
+    PoolOutputEvents output;
+};
+
+struct Pool {
+    /// `folder`: files of a supervisor.
+    Pool(Loop& loop, std::uint64_t number, const AttemptFiles& folder, PoolEvents events)
+        : serial(number),
+          files(folder),
+          processes(loop, folder, std::move(events.processes)),
+          input(loop),
+          output(folder, std::move(events.output)) {}
+
+    const std::uint64_t serial;
+    const AttemptFiles files;
     tuner::Lease first;  // that it was opened for: command, limits, name
     Assignment assignment;
-    Process supervisor;
-    std::vector<Process> survivors;  // of a supervisor that was killed
+    ProcessTree processes;
     std::optional<ExitRecord> exit;
     IntentRecord intent;  // why this agent ended it, if it did
-
-    UniqueFd input;
-    std::string unsent;
-    Loop::TimerId flush_timer = Loop::kNoTimer;
-    UniqueFd output;
-    std::int64_t offset = 0;
-    std::string partial;  // read, but not yet a whole line
+    PoolInput input;
+    PoolOutput output;
 
     std::set<std::uint64_t> trials;  // that have not ended
     bool is_open = true;             // takes more
     bool is_alive = true;
     bool has_begun_any = false;
-    bool is_adopted = false;                   // of an earlier agent, and ending
-    std::deque<ReadStretch> read_before = {};  // by that agent, and not yet again
-    std::set<std::string> settled = {};        // attempts that it had reported the end of
-    bool environment_known = true;             // or nobody asks
+    bool is_adopted = false;             // of an earlier agent, and ending
+    std::set<std::string> settled = {};  // attempts that it had reported the end of
     std::vector<tuner::ReportedTag> tags = {};
     Loop::TimerId idle_timer = Loop::kNoTimer;
 
     [[nodiscard]] int size() const { return first.pool->size; }
+    [[nodiscard]] int room() const {
+        return is_open ? size() - static_cast<int>(trials.size()) : 0;
+    }
 };
 
-struct Pools::Trial {
-    Trial(MetricLines metric_lines, AttemptFiles folder)
-        : lines(std::move(metric_lines)), files(std::move(folder)) {}
+struct PoolTrial {
+    PoolTrial(std::uint64_t pool_serial, tuner::Lease leased, MetricLines metric_lines,
+              AttemptFiles folder, std::unique_ptr<PoolTrialLog> its_log)
+        : pool(pool_serial),
+          lease(std::move(leased)),
+          lines(std::move(metric_lines)),
+          files(std::move(folder)),
+          log(std::move(its_log)) {}
 
     std::uint64_t serial = 0;
-    std::uint64_t pool = 0;
+    std::uint64_t pool;
     tuner::Lease lease;
     std::string finish_request_id;
     MetricLines lines;
     AttemptFiles files;  // made with the first line of its log
+    std::unique_ptr<PoolTrialLog> log;
     std::filesystem::path checkpoint_dir;
     IntentRecord intent;
     bool has_begun = false;
     bool is_in_pool = true;
     bool has_timed_out = false;
-    bool has_log = false;
-    std::int64_t log_bytes = 0;
-    std::int64_t uploaded_bytes = 0;
     std::int64_t since_ms = 0;  // of the loop
     Loop::TimerId grace_timer = Loop::kNoTimer;
     Loop::TimerId timeout_timer = Loop::kNoTimer;
-    Loop::TimerId upload_timer = Loop::kNoTimer;
     bool finish_done = false;
     bool logs_done = true;
 
     [[nodiscard]] tuner::AttemptId id() const { return lease.id(); }
+    [[nodiscard]] bool is_settled() const { return !is_in_pool && finish_done && logs_done; }
 };
 
 }  // namespace tune::worker

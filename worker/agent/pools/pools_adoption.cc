@@ -12,8 +12,9 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "worker/agent/attempts/kept_results.h"
 #include "worker/agent/models/logged_model.h"
-#include "worker/agent/pools/pool.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 
@@ -31,7 +32,7 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 
 void Pools::adopt_all() {
     std::error_code ignored;
-    const std::filesystem::path trials = settings_.state_dir / kTrialsFolder;
+    const std::filesystem::path trials = shared_.settings.state_dir / kTrialsFolder;
     // Logs are written again as they are read; a model that was not logged yet is there once.
     for (const std::filesystem::path& folder : entries_of(trials)) {
         const bool has_model = holds_model(folder / kModelFolder);
@@ -40,59 +41,45 @@ void Pools::adopt_all() {
                 std::filesystem::remove_all(entry, ignored);
         std::filesystem::remove(folder, ignored);
     }
-    for (const std::filesystem::path& folder : entries_of(settings_.state_dir / kPoolsFolder))
+    for (const std::filesystem::path& folder :
+         entries_of(shared_.settings.state_dir / kPoolsFolder))
         adopt(folder);
-    for (const std::filesystem::path& folder : entries_of(trials)) {
-        const bool is_known = std::any_of(
-            trials_.begin(), trials_.end(),
-            [&folder](const auto& entry) { return entry.second->files.directory() == folder; });
-        if (!is_known) std::filesystem::remove_all(folder, ignored);
-    }
+    for (const std::filesystem::path& folder : entries_of(trials))
+        if (!trials_.has_folder(folder)) std::filesystem::remove_all(folder, ignored);
     if (has_leftovers())
         log_info("pools of an earlier agent are ending; their reports are passed on");
 }
 
 void Pools::adopt(const std::filesystem::path& folder) {
-    auto made = std::make_unique<Pool>(AttemptFiles(folder));
-    Pool& pool = *made;
+    const AttemptFiles files(folder);
     // By its number its supervisor and its processes call it.
-    pool.serial = std::strtoull(folder.filename().c_str(), nullptr, 10);
-    const Result<AttemptRecord> record = pool.files.read_record();
-    const Result<Owner> owner = pool.files.read_or_take_ownership();
-    if (!record || pool.serial == 0 || find_pool(pool.serial) != nullptr) {
-        // Of a version that noted nothing, or killed while it made the folder.
-        if (owner && owner->pid > 0)
-            if (const auto process = find_process(owner->pid, owner->start_time))
-                signal_process(*process, SIGTERM);
-        return pool.files.remove();
-    }
+    const std::uint64_t serial = std::strtoull(folder.filename().c_str(), nullptr, 10);
+    const bool is_number = std::to_string(serial) == folder.filename();
+    const Result<AttemptRecord> record = files.read_record();
+    const Result<Owner> owner = files.read_or_take_ownership();
+    std::optional<Process> supervisor;
+    if (owner && owner->pid > 0)
+        if (Result<Process> process = find_process(owner->pid, owner->start_time))
+            supervisor = std::move(*process);
+    if (supervisor) signal_process(*supervisor, SIGTERM);
+    // Of a version that noted nothing, or killed while it made the folder.
+    if (!record || !is_number || find_pool(serial) != nullptr) return files.remove();
+    Pool& pool = *pools_.emplace(serial, make_pool(serial)).first->second;
     pool.first = record->lease;
     if (!pool.first.pool) pool.first.pool.emplace();
     pool.is_adopted = true;
     pool.is_open = false;
     pool.intent = {Intent::kShutdown, "its agent was ended, and its pool with it"};
-    PoolJournal::Notes notes = pool.journal.read();
-    pool.read_before = std::move(notes.read);
-    pool.settled = std::move(notes.settled);
+    pool.settled = pool.output.resume();
     pool.assignment = {record->cores, record->gpus, 1};
-    parts_.devices->take_again(pool.assignment);
-    parts_.server_client->take_slot();
-    const std::uint64_t serial = pool.serial;
-    pools_.emplace(serial, std::move(made));
+    agent_.devices->take_again(pool.assignment);
+    agent_.server_client->take_slot();
     // All of it before the agent registers, since it then names whom it found here.
-    while (read_chunk(pool, parts_.loop->wall_ms())) {
+    while (pool.output.read(agent_.loop->wall_ms())) {
     }
-    Result<Process> process = owner && owner->pid > 0
-                                  ? find_process(owner->pid, owner->start_time)
-                                  : Result<Process>(Error{Code::kResourceDoesNotExist, ""});
-    if (process) {
-        pool.supervisor = std::move(*process);
-        signal_process(pool.supervisor, SIGTERM);
-        if (parts_.loop->watch(pool.supervisor.pidfd.get(), [this, serial] { on_gone(serial); }))
-            return;
-    }
+    if (supervisor && pool.processes.watch(std::move(*supervisor))) return;
     pool.exit = pool.files.read_exit();
-    if (!pool.exit) return sweep(serial);
+    if (!pool.exit) return pool.processes.sweep();
     pool.is_alive = false;
     pump(serial);
 }
@@ -103,17 +90,16 @@ bool Pools::has_leftovers() const {
 }
 
 /// An attempt that an adopted pool's line names for the first time; nullptr: it is settled.
-Pools::Trial* Pools::adopt_trial(Pool& pool, const tuner::AttemptId& id) {
-    const std::string key = key_of(id);
-    if (!pool.is_adopted || pool.settled.contains(key) || by_id_.contains(key)) return nullptr;
+PoolTrial* Pools::adopt_trial(Pool& pool, const tuner::AttemptId& id) {
+    if (!pool.is_adopted || pool.settled.contains(key_of(id)) || trials_.has(id)) return nullptr;
     tuner::Lease lease = pool.first;
     lease.run_id = id.run_id;
     lease.attempt = id.attempt;
     lease.timeout_ms = 0;  // it is ending
     Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
-    Trial& trial = enter(pool, std::move(lease), std::move(lines));
+    PoolTrial& trial = enter(pool, std::move(lease), std::move(lines));
     // Its checkpoints stay where they are; its model may be waiting to be logged.
-    hooks_.begun(trial.serial, trial.lease, {}, trial.files);
+    shared_.results.watch(trial.serial, trial.lease, {}, trial.files);
     return &trial;
 }
 

@@ -49,6 +49,23 @@ std::vector<std::string> artifact_names(const std::filesystem::path& folder) {
     return names;
 }
 
+/// Those of `names` that are among the files in `folder`, by their paths in it. Of another the user
+/// is told.
+std::vector<std::string> announced_names(const LogJob& job, const std::filesystem::path& folder) {
+    const std::vector<std::string> there = artifact_names(folder);
+    std::vector<std::string> names;
+    for (const std::string& announced : job.artifacts) {
+        const std::string name =
+            (folder / announced).lexically_normal().lexically_relative(folder).string();
+        if (std::binary_search(there.begin(), there.end(), name))
+            names.push_back(name);
+        else
+            job.files.note("a 'tune:' line names the artifact '" + announced +
+                           "', which is no file in TUNE_ARTIFACT_DIR");
+    }
+    return names;
+}
+
 bool copy_range(int from, int to, off_t begin, off_t end) {
     while (begin < end) {
         const ssize_t count = sendfile(to, from, &begin, static_cast<std::size_t>(end - begin));
@@ -93,6 +110,8 @@ void LogUpload::submit(LogJob job) {
     const std::lock_guard lock(mutex_);
     for (LogJob& waiting : jobs_) {
         if (waiting.serial != job.serial) continue;
+        job.artifacts.insert(job.artifacts.begin(), waiting.artifacts.begin(),
+                             waiting.artifacts.end());
         waiting = std::move(job);
         return;
     }
@@ -173,12 +192,12 @@ Result<void> LogUpload::upload_diff(tracker::Client& client, const LogJob& job) 
                            kCallTimeout_ms);
 }
 
-/// What the attempt left as artifacts, at its end. One that the server refuses costs the others
-/// nothing.
-Result<void> LogUpload::upload_artifacts(tracker::Client& client, const LogJob& job) {
-    if (!job.final) return {};
+/// What the attempt left as artifacts, at its end, or those of them that are complete. One that the
+/// server refuses costs the others nothing, and one that it has as it is does not go again.
+Result<void> LogUpload::upload_artifacts(tracker::Client& client, const LogJob& job, Sent& sent) {
     const std::filesystem::path folder = job.files.path(kArtifactFolder);
-    std::vector<std::string> names = artifact_names(folder);
+    std::vector<std::string> names =
+        job.final ? artifact_names(folder) : announced_names(job, folder);
     if (names.empty()) return {};
     if (names.size() > kArtifactsMax) {
         log_warning("run " + job.id.run_id + " left " + std::to_string(names.size()) +
@@ -189,9 +208,17 @@ Result<void> LogUpload::upload_artifacts(tracker::Client& client, const LogJob& 
     TUNE_TRY(root, experiment_root(client, job.experiment_id));
     const std::string place = root + "/" + job.id.run_id + "/artifacts/";
     for (const std::string& name : names) {
+        std::error_code unknown;
+        const FileState state{std::filesystem::file_size(folder / name, unknown),
+                              std::filesystem::last_write_time(folder / name, unknown)};
+        const auto known = sent.artifacts.find(name);
+        if (known != sent.artifacts.end() && known->second == state) continue;
         const Result<void> put = client.put_file(kArtifactsPath + percent_encode(place + name),
                                                  folder / name, UINT64_MAX, kCallTimeout_ms);
-        if (put) continue;
+        if (put) {
+            sent.artifacts[name] = state;
+            continue;
+        }
         if (is_passing(put.error()) || put.error().code == Code::kCancelled) return put;
         log_warning("the artifact '" + name + "' of run " + job.id.run_id +
                     " was not uploaded: " + put.error().text());
@@ -213,14 +240,14 @@ Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
         TUNE_TRY(root, experiment_root(client, job.experiment_id));
         const std::string folder = root + "/" + job.id.run_id + "/artifacts/logs/" + job.folder;
         TUNE_TRY_VOID(upload_live(client, kArtifactsPath + percent_encode(folder + name), file,
-                                  (*sent)[name]));
+                                  sent->logs[name]));
         if (!job.keep_attempt) continue;
         TUNE_TRY(whole, whole_log(file));
         const std::string attempt = "attempt-" + std::to_string(job.id.attempt) + "/";
         TUNE_TRY_VOID(client.put_file(kArtifactsPath + percent_encode(folder + attempt + name),
                                       whole, UINT64_MAX, kCallTimeout_ms));
     }
-    return upload_artifacts(client, job);
+    return upload_artifacts(client, job, *sent);
 }
 
 /// What is new in the log follows what the server has. It goes whole at first, since another

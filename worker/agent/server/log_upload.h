@@ -1,6 +1,6 @@
 #pragma once
-// Puts the log files of attempts into their runs' artifacts, as they grow: what was sent once is
-// not sent again.
+// Puts the log files of attempts into their runs' artifacts, as they grow, and the files that
+// trials leave as artifacts: what was sent once is not sent again.
 
 #include <cstdint>
 #include <deque>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "tuner/protocol.h"
@@ -28,6 +29,8 @@ struct LogJob {
     std::string folder = {};    // below logs/, with a '/' at its end; empty: logs/ itself
     bool final = false;         // repeated until it is done; else one try
     bool keep_attempt = false;  // final: also under logs/attempt-<n>/, as another attempt follows
+    /// Files in kArtifactFolder that are complete, by their paths or by those in it; final: all.
+    std::vector<std::string> artifacts = {};
 };
 
 /// All methods from any thread. The run's folder of artifacts is that of its experiment
@@ -43,22 +46,32 @@ public:
                                                                    Done done);
     ~LogUpload() override;
 
-    /// One job an attempt waits at a time: a later one takes the place of an earlier one. Those of
-    /// one run go one after another, as its next attempt writes over what the last one left.
+    /// One job an attempt waits at a time: a later one takes the place of an earlier one, with the
+    /// artifacts of both. Those of one run go one after another, as its next attempt writes over
+    /// what the last one left.
     void submit(LogJob job);
     /// There will be no more jobs of this attempt; before, it costs some 200 bytes.
     void forget(std::uint64_t serial);
 
 private:
     static constexpr int kThreads = 2;
+    struct FileState {
+        std::uintmax_t bytes = 0;
+        std::filesystem::file_time_type changed = {};
+
+        friend bool operator==(const FileState&, const FileState&) = default;
+    };
     explicit LogUpload(Done done) : done_(std::move(done)) {}
     void work(tracker::Client& client) override;
-    /// How much of the files of an attempt the server has.
-    using Sent = std::map<std::string, std::uint64_t>;
+    /// What the server has of an attempt.
+    struct Sent {
+        std::map<std::string, std::uint64_t> logs = {};   // bytes
+        std::map<std::string, FileState> artifacts = {};  // as they were then
+    };
 
     Result<void> upload(tracker::Client& client, const LogJob& job);
     Result<void> upload_diff(tracker::Client& client, const LogJob& job);
-    Result<void> upload_artifacts(tracker::Client& client, const LogJob& job);
+    Result<void> upload_artifacts(tracker::Client& client, const LogJob& job, Sent& sent);
     Result<void> upload_live(tracker::Client& client, const std::string& address,
                              const std::filesystem::path& file, std::uint64_t& sent);
     Result<std::string> experiment_root(tracker::Client& client, const std::string& experiment_id);

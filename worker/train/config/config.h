@@ -136,6 +136,7 @@ struct TrainConfig {
     std::string profile = {};           ///< steps to trace, "10..20"; empty: none
     std::string profile_dir = {};       ///< where the trace goes; empty: here
     std::string profile_request = {};   ///< a file that asks for a trace; empty: nobody can
+    std::string artifact_dir = {};      ///< files here are the run's; empty: there is no run
     std::int64_t noise_every = 0;       ///< steps between measurements of the noise; 0: none
     std::string statistics_cache = {};  ///< a folder, or "none"; empty: the user's
     std::int64_t threads = 1;

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tests/worker/agent/scratch.h"
-#include "worker/agent/attempts/spare_folders.h"
 #include "worker/agent/pools/pool_journal.h"
+#include "worker/agent/start/spare_folders.h"
 
 namespace tune::worker {
 namespace {

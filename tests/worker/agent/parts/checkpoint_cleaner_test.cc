@@ -1,4 +1,4 @@
-#include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/checkpoints/checkpoint_cleaner.h"
 
 #include <gtest/gtest.h>
 

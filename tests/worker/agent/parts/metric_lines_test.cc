@@ -26,6 +26,7 @@ protected:
         LineFindings findings;
         lines_->read(line, kNow, findings);
         params_ = findings.params;
+        artifacts_ = findings.artifacts;
         return findings.metrics;
     }
     /// "key=value@step" for each metric.
@@ -46,6 +47,7 @@ protected:
 
     std::optional<MetricLines> lines_;
     std::vector<tuner::ReportedParam> params_;
+    std::vector<std::string> artifacts_;
 };
 
 TEST_F(MetricLinesTest, ReadsATuneLine) {
@@ -54,6 +56,16 @@ TEST_F(MetricLinesTest, ReadsATuneLine) {
     EXPECT_EQ(read(R"(tune: {"a": 1})").front().timestamp_ms, kNow);
     EXPECT_EQ(read(R"(tune: {"a": 1, "timestamp_ms": 12})").front().timestamp_ms, 12);
     EXPECT_EQ(lines_->malformed_count(), 0);
+}
+
+TEST_F(MetricLinesTest, ALineMayNameAnArtifact) {
+    EXPECT_EQ(text(R"(tune: {"artifact": "profile/trace.json", "loss": 1})"), "loss=1@0 ");
+    EXPECT_EQ(artifacts_, std::vector<std::string>{"profile/trace.json"});
+    EXPECT_EQ(text(R"(tune: {"artifact": 3})"), "artifact=3@0 ") << "a metric of that name";
+    EXPECT_TRUE(artifacts_.empty());
+    EXPECT_EQ(lines_->malformed_count(), 0);
+    EXPECT_EQ(text(R"(tune: {"artifact": ["a"]})"), "");
+    EXPECT_EQ(lines_->malformed_count(), 1);
 }
 
 TEST_F(MetricLinesTest, CountsStepsThatAreNotGiven) {

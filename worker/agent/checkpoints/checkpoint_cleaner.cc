@@ -2,7 +2,7 @@
 // for ever, so their order does not matter. A folder is removed only if its name is a number inside
 // a folder of the root.
 
-#include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/checkpoints/checkpoint_cleaner.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "worker/agent/attempts/spare_folders.h"
+#include "worker/agent/start/spare_folders.h"
 
 #include <cstdio>
 #include <string>
