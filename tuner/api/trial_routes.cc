@@ -230,8 +230,8 @@ void answer_trial(const Studies& studies, const TrialName& name, const Responder
     std::shared_ptr<const StudyConfig> config;
     std::optional<TrialCopy> copy;
     const Result<void> read = studies.read(name.study, [&](const Study& study) {
-        config = study.shared_config();
-        if (const Trial* trial = study.find(name.number)) copy = copy_of(study, *trial);
+        config = study.definition().shared_config();
+        if (const Trial* trial = study.trials().find(name.number)) copy = copy_of(study, *trial);
     });
     if (!read) return respond(error_response(read.error()));
     if (!copy)
@@ -329,7 +329,7 @@ Result<TrialCopies> copy_some(const Studies& studies, const TrialQuery& query, s
                               std::size_t count_max) {
     TrialCopies some;
     TUNE_TRY_VOID(studies.read(query.study, [&](const Study& study) {
-        some.config = study.shared_config();
+        some.config = study.definition().shared_config();
         const auto& trials = study.trials();
         std::uint64_t number = first;
         for (; number < trials.size() && number - first < kTrialsPassed; ++number) {

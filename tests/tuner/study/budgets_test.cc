@@ -27,8 +27,8 @@ Ended look(World& world) {
     EXPECT_TRUE(world.studies()
                     .read("s",
                           [&](const Study& study) {
-                              seen = {study.state(), study.end(), study.note(), study.paid(),
-                                      study.trials().size()};
+                              seen = {study.state(), study.status().end, study.status().note,
+                                      study.budget().paid(), study.trials().size()};
                           })
                     .has_value());
     return seen;

@@ -174,8 +174,9 @@ TEST(Attempts, ALeaseOutsideItsRangeIsRefused) {
 
 StudyEnd end_of(World& world) {
     StudyEnd end = StudyEnd::kNone;
-    EXPECT_TRUE(
-        world.studies().read("s", [&](const Study& study) { end = study.end(); }).has_value());
+    EXPECT_TRUE(world.studies()
+                    .read("s", [&](const Study& study) { end = study.status().end; })
+                    .has_value());
     return end;
 }
 
@@ -206,8 +207,9 @@ TEST(Costs, TheGreatestOfATrialCounts) {
     ASSERT_TRUE(report(world, 0, "dollars", 4).has_value());
     ASSERT_TRUE(world.tell({.trial = {"s", 0, 1}, .value = 1, .cost = 1}).has_value());
     double paid = 0;
-    ASSERT_TRUE(
-        world.studies().read("s", [&](const Study& study) { paid = study.paid(); }).has_value());
+    ASSERT_TRUE(world.studies()
+                    .read("s", [&](const Study& study) { paid = study.budget().paid(); })
+                    .has_value());
     EXPECT_EQ(paid, 4);
 }
 

@@ -122,14 +122,15 @@ TEST_F(NoWaiting, WhatWasToldMeanwhileCountsForTheNextSuggestionAndTheReplay) {
         ASSERT_TRUE(tell("slow", trial.number, 0.1 * static_cast<double>(trial.number)));
     gate_.open();
     ASSERT_EQ(waits.get()->size(), 8u);
-    ASSERT_TRUE(world_.studies()
-                    .read("slow",
-                          [](const Study& study) {
-                              EXPECT_LT(study.find(4)->asked_at, study.find(0)->ended_at)
-                                  << "it was on its way, and had not seen the end";
-                              EXPECT_GT(study.find(5)->asked_at, study.find(3)->ended_at);
-                          })
-                    .has_value());
+    ASSERT_TRUE(
+        world_.studies()
+            .read("slow",
+                  [](const Study& study) {
+                      EXPECT_LT(study.trials().find(4)->asked_at, study.trials().find(0)->ended_at)
+                          << "it was on its way, and had not seen the end";
+                      EXPECT_GT(study.trials().find(5)->asked_at, study.trials().find(3)->ended_at);
+                  })
+            .has_value());
     Answer<ReplayReport> replayed;
     world_.studies().replay("slow", replayed.done());
     const auto report = replayed.get();
@@ -264,7 +265,7 @@ TEST_F(NoWaiting, EverythingGoesOnWhileAStudyIsExtended) {
                           [](const Study& study) {
                               for (const Trial& trial : study.trials())
                                   EXPECT_EQ(trial.point.size(), 2u);
-                              EXPECT_EQ(study.find(0)->point[1], 0.5);
+                              EXPECT_EQ(study.trials().find(0)->point[1], 0.5);
                           })
                     .has_value());
 }

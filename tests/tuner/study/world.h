@@ -173,8 +173,9 @@ public:
     }
     std::size_t count(TrialState state) {
         std::size_t count = 0;
-        EXPECT_TRUE(studies_->read("s", [&](const Study& study) { count = study.count(state); })
-                        .has_value());
+        EXPECT_TRUE(
+            studies_->read("s", [&](const Study& study) { count = study.trials().count(state); })
+                .has_value());
         return count;
     }
     TrialView trial(std::uint64_t number) {
@@ -182,7 +183,7 @@ public:
         EXPECT_TRUE(studies_
                         ->read("s",
                                [&](const Study& study) {
-                                   const Trial* trial = study.find(number);
+                                   const Trial* trial = study.trials().find(number);
                                    ASSERT_NE(trial, nullptr);
                                    facts = {trial->state,        trial->attempt,
                                             trial->run_id,       trial->value,

@@ -63,9 +63,10 @@ protected:
     }
     std::string obstacle(const std::string& study = "s") {
         std::string text;
-        EXPECT_TRUE(world_.studies()
-                        .read(study, [&](const Study& found) { text = found.obstacle(); })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read(study, [&](const Study& found) { text = found.attendance().obstacle; })
+                .has_value());
         return text;
     }
     /// A study of trials on two agents, and both parts of its first trial.

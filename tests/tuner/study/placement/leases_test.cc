@@ -31,7 +31,7 @@ protected:
     std::string obstacle() {
         std::string text;
         EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { text = study.obstacle(); })
+                        .read("s", [&](const Study& study) { text = study.attendance().obstacle; })
                         .has_value());
         return text;
     }

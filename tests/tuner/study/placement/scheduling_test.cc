@@ -274,9 +274,10 @@ TEST_F(Scheduling, ARunningStudyGetsAnotherPriority) {
     EXPECT_THAT(preempted("a", first), SizeIs(1));
     world_.reopen();
     int priority = 0;
-    ASSERT_TRUE(world_.studies()
-                    .read("second", [&](const Study& study) { priority = study.priority(); })
-                    .has_value());
+    ASSERT_TRUE(
+        world_.studies()
+            .read("second", [&](const Study& study) { priority = study.definition().priority(); })
+            .has_value());
     EXPECT_EQ(priority, 10);
     Answer<void> bad;
     world_.studies().set_priority("second", 1001, bad.done());

@@ -454,8 +454,8 @@ private:
                                       is_completed = study.state() == StudyState::kCompleted;
                                       if (!is_completed) return;
                                       EXPECT_EQ(study.trials().size(), budgets_[name]);
-                                      EXPECT_TRUE(study.running().empty());
-                                      EXPECT_TRUE(study.queued().empty());
+                                      EXPECT_TRUE(study.trials().running().empty());
+                                      EXPECT_TRUE(study.trials().queued().empty());
                                   })
                             .has_value());
             if (!is_completed) return false;
