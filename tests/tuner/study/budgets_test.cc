@@ -265,7 +265,7 @@ TEST(Budgets, ExactWithManyAskersAtOnce) {
         std::vector<std::jthread> askers;
         for (auto& answer : answers)
             askers.emplace_back([&world, &answer] {
-                world.studies().ask({.study = "s", .count = 2}, answer.done());
+                world.studies().clients().ask({.study = "s", .count = 2}, answer.done());
             });
     }
     std::set<std::uint64_t> numbers;

@@ -17,15 +17,15 @@ using ::testing::SizeIs;
 
 Result<std::optional<Action>> renew(World& world, std::uint64_t number, int attempt) {
     Answer<std::optional<Action>> answer;
-    world.studies().renew({"s", number, attempt}, answer.done());
+    world.studies().clients().renew({"s", number, attempt}, answer.done());
     return answer.get();
 }
 
 Result<std::optional<Action>> report(World& world, std::uint64_t number, const std::string& metric,
                                      double value) {
     Answer<std::optional<Action>> answer;
-    world.studies().report({.trial = {"s", number, 1}, .step = 1, .value = value, .metric = metric},
-                           answer.done());
+    world.studies().clients().report(
+        {.trial = {"s", number, 1}, .step = 1, .value = value, .metric = metric}, answer.done());
     return answer.get();
 }
 
@@ -166,10 +166,10 @@ TEST(Attempts, ALeaseOutsideItsRangeIsRefused) {
     World world;
     ASSERT_TRUE(world.create().has_value());
     for (const std::int64_t ttl_ms :
-         {std::int64_t{-1}, Studies::kAskLeaseMax_ms + 1, std::numeric_limits<std::int64_t>::max()})
+         {std::int64_t{-1}, kAskLeaseMax_ms + 1, std::numeric_limits<std::int64_t>::max()})
         EXPECT_THAT(world.ask(1, "", ttl_ms).error().message,
                     HasSubstr("lease_ttl_ms must be 0.."));
-    EXPECT_THAT(*world.ask(1, "", Studies::kAskLeaseMax_ms), SizeIs(1));
+    EXPECT_THAT(*world.ask(1, "", kAskLeaseMax_ms), SizeIs(1));
 }
 
 StudyEnd end_of(World& world) {

@@ -62,8 +62,8 @@ protected:
     Answer<std::vector<AskedTrial>> begin_ask(const std::string& study, int count,
                                               const std::string& request_id = "") {
         Answer<std::vector<AskedTrial>> answer;
-        world_.studies().ask({.study = study, .count = count, .request_id = request_id},
-                             answer.done());
+        world_.studies().clients().ask({.study = study, .count = count, .request_id = request_id},
+                                       answer.done());
         return answer;
     }
     std::vector<AskedTrial> ask(const std::string& study, int count = 1) {
@@ -185,10 +185,12 @@ TEST_F(NoWaiting, AnAgentThatCallsAgainGetsTheTrialsOfItsLastCall) {
     ASSERT_TRUE(world_.register_agent("a").has_value());
     gate_.close();
     Answer<LeaseReply> lost;
-    world_.studies().lease("a", {.request_id = "1", .free_slots = 2, .wait_ms = 1000}, lost.done());
+    world_.studies().agents().lease("a", {.request_id = "1", .free_slots = 2, .wait_ms = 1000},
+                                    lost.done());
     gate_.wait_until_held();
     Answer<LeaseReply> now;
-    world_.studies().lease("a", {.request_id = "2", .free_slots = 2, .wait_ms = 1000}, now.done());
+    world_.studies().agents().lease("a", {.request_id = "2", .free_slots = 2, .wait_ms = 1000},
+                                    now.done());
     EXPECT_TRUE(lost.get()->leases.empty()) << "its connection is gone";
     gate_.open();
     EXPECT_EQ(now.get()->leases.size(), 2u);
@@ -302,7 +304,7 @@ TEST_F(NoWaiting, AServerThatStopsAnswersWhoeverWaits) {
     auto asks = begin_ask("slow", 5);
     gate_.wait_until_held();
     Answer<AskedTrial> enqueues;
-    world_.studies().enqueue("slow", "{}", "e", enqueues.done());
+    world_.studies().clients().enqueue("slow", "{}", "e", enqueues.done());
     world_.studies().drain();
     EXPECT_TRUE(asks.get()->empty());
     const auto enqueued = enqueues.get();

@@ -143,8 +143,8 @@ TEST_F(SeveralTest, AReportSaysWhichMetric) {
     EXPECT_THAT(unnamed.error().message, HasSubstr("measures loss, acc; say in 'metric'"));
     for (const char* metric : {"loss", "acc", "time"}) {
         Answer<std::optional<Action>> answer;
-        world_.studies().report({.trial = {"s", 0, 1}, .step = 1, .value = 0.5, .metric = metric},
-                                answer.done());
+        world_.studies().clients().report(
+            {.trial = {"s", 0, 1}, .step = 1, .value = 0.5, .metric = metric}, answer.done());
         EXPECT_EQ(answer.get().has_value(), metric != std::string("time"));
     }
     ASSERT_TRUE(world_.tell({.trial = {"s", 0, 0}}).has_value()) << "what was reported counts";

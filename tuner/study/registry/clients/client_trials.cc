@@ -207,15 +207,15 @@ void ClientTrials::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
     if (const auto usable = check_usable(*study); !usable)
         return locked.after([done, error = usable.error()] { done(error); });
     study->attendance().last_activity_ms = clock_.now_ms();
-    if (request.count < 1 || request.count > Studies::kAskCountMax)
+    if (request.count < 1 || request.count > kAskCountMax)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "count must be 1.." + std::to_string(Studies::kAskCountMax)});
+                       "count must be 1.." + std::to_string(kAskCountMax)});
         });
-    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > Studies::kAskLeaseMax_ms)
+    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "lease_ttl_ms must be 0.." + std::to_string(Studies::kAskLeaseMax_ms)});
+                       "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
         });
     const auto key = std::pair<const Study*, std::string>(study, request.request_id);
     if (const auto same = asking_.find(key); same != asking_.end() && !key.second.empty())
