@@ -1,9 +1,12 @@
-// The agent protocol over REST (tuner/protocol.h).
+// The agent protocol over REST (tuner/protocol.h). Every call is a POST of one struct that is
+// answered by another; the long-polls keep their responder until there is something to say. Each
+// route asks for the right to take trials and run their commands, which an agent's token gives.
 
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "tuner/api/routes.h"
+#include "tuner/study/registry/broker/agent_calls.h"
 
 namespace tune::tuner {
 namespace {
@@ -30,23 +33,22 @@ Done<Reply> answer(const Responder& respond) {
 
 /// A call whose body is `Wanted` and whose answer is `Reply`.
 template <class Wanted, class Reply>
-tracker::Handler handler(void (Studies::*call)(const std::string&, Wanted, Done<Reply>),
-                         Studies& studies) {
-    return [&studies, call](const RequestPtr& request, const Responder& respond) {
+tracker::Handler handler(void (AgentCalls::*call)(const std::string&, Wanted, Done<Reply>),
+                         AgentCalls& agents) {
+    return [&agents, call](const RequestPtr& request, const Responder& respond) {
         Result<Wanted> wanted = read_body<Wanted>(*request);
         if (!wanted) return respond(error_response(wanted.error()));
-        (studies.*call)(request->parameter("id"), std::move(wanted).value(),
-                        answer<Reply>(respond));
+        (agents.*call)(request->parameter("id"), std::move(wanted).value(), answer<Reply>(respond));
     };
 }
 
-void register_agent(Studies& studies, const Request& request, const Responder& respond) {
+void register_agent(AgentCalls& agents, const Request& request, const Responder& respond) {
     Result<RegisterRequest> wanted = read_body<RegisterRequest>(request);
     if (!wanted) return respond(error_response(wanted.error()));
-    studies.register_agent(std::move(wanted).value(), answer<RegisterReply>(respond));
+    agents.register_agent(std::move(wanted).value(), answer<RegisterReply>(respond));
 }
 
-void finish(Studies& studies, const Request& request, const Responder& respond) {
+void finish(AgentCalls& agents, const Request& request, const Responder& respond) {
     Result<FinishRequest> wanted = read_body<FinishRequest>(request);
     if (!wanted) return respond(error_response(wanted.error()));
     AttemptId attempt{.run_id = request.parameter("run_id")};
@@ -56,13 +58,14 @@ void finish(Studies& studies, const Request& request, const Responder& respond) 
     if (error != std::errc() || at != end)
         return respond(error_response(
             {Code::kInvalidParameterValue, "attempt '" + text + "' is not a number"}));
-    studies.finish(request.parameter("id"), attempt, std::move(wanted).value(),
-                   answer<FinishReply>(respond));
+    agents.finish(request.parameter("id"), attempt, std::move(wanted).value(),
+                  answer<FinishReply>(respond));
 }
 
 }  // namespace
 
 void add_agent_routes(tracker::Router& router, Studies& studies) {
+    AgentCalls& agents = studies.agents();
     const auto add = [&router](const char* pattern, const char* summary, tracker::Handler handle) {
         router.add_api(2, {Method::kPost,
                            {tracker::Access::kAgent, tracker::Subject::kServer},
@@ -72,20 +75,20 @@ void add_agent_routes(tracker::Router& router, Studies& studies) {
                            std::move(handle)});
     };
     add("/tune/agents/register", "an agent introduces itself",
-        [&studies](const RequestPtr& request, const Responder& respond) {
-            register_agent(studies, *request, respond);
+        [&agents](const RequestPtr& request, const Responder& respond) {
+            register_agent(agents, *request, respond);
         });
     add("/tune/agents/{id}/poll", "long-poll for trials and directives; renews leases",
-        handler<PollRequest, PollReply>(&Studies::poll, studies));
+        handler<PollRequest, PollReply>(&AgentCalls::poll, agents));
     add("/tune/agents/{id}/lease", "long-poll for trials to run",
-        handler<LeaseRequest, LeaseReply>(&Studies::lease, studies));
+        handler<LeaseRequest, LeaseReply>(&AgentCalls::lease, agents));
     add("/tune/agents/{id}/heartbeat", "long-poll for directives; renews leases",
-        handler<HeartbeatRequest, HeartbeatReply>(&Studies::heartbeat, studies));
+        handler<HeartbeatRequest, HeartbeatReply>(&AgentCalls::heartbeat, agents));
     add("/tune/agents/{id}/report", "metrics of running trials",
-        handler<ReportRequest, ReportReply>(&Studies::report_metrics, studies));
+        handler<ReportRequest, ReportReply>(&AgentCalls::report_metrics, agents));
     add("/tune/agents/{id}/attempts/{run_id}/{attempt}/finish", "an attempt has ended",
-        [&studies](const RequestPtr& request, const Responder& respond) {
-            finish(studies, *request, respond);
+        [&agents](const RequestPtr& request, const Responder& respond) {
+            finish(agents, *request, respond);
         });
 }
 

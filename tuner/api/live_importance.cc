@@ -85,7 +85,7 @@ Result<Json> LiveImportance::read(const Studies& studies, const std::string& nam
         ends = {};
         Result<std::size_t> objective = std::size_t{0};
         TUNE_TRY_VOID(studies.read(name, [&](const Study& study) {
-            ends.config = study.shared_config();
+            ends.config = study.definition().shared_config();
             ends.study_id = study.identity().id;
             objective = objective_named(*ends.config, metric);
             if (!objective) return;

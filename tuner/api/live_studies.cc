@@ -75,7 +75,8 @@ void LiveStudies::publish(const std::string& name, const std::set<std::uint64_t>
     const Result<void> read = studies_->read(name, [&](const Study& study) {
         copy = copy_of(study);
         for (const std::uint64_t number : trials)
-            if (const Trial* const trial = study.find(number))  // of a study of this name before
+            if (const Trial* const trial =
+                    study.trials().find(number))  // of a study of this name before
                 changed.push_back(copy_of(study, *trial));
     });
     if (!read) return;

@@ -75,7 +75,7 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
     };
     std::shared_ptr<const StudyConfig> config;
     static_cast<void>(studies.read(name->get<std::string>(), [&config](const Study& study) {
-        config = study.shared_config();
+        config = study.definition().shared_config();
     }));
     if (!config) return;
     const Json whole = to_json(*config);

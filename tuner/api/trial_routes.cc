@@ -16,6 +16,7 @@
 #include "tuner/api/known_body.h"
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
+#include "tuner/study/registry/clients/client_trials.h"
 
 namespace tune::tuner {
 namespace {
@@ -76,10 +77,10 @@ Result<std::int64_t> whole_number_of(const Message& message, const char* name, R
 
 Result<AskRequest> read_ask(const Request& request) {
     TUNE_TRY(body, read_known_body(request, {"count", "request_id", "worker", "lease_ttl_ms"}));
-    TUNE_TRY(count, whole_number_of(body, "count", {1, Studies::kAskCountMax}, 1));
+    TUNE_TRY(count, whole_number_of(body, "count", {1, kAskCountMax}, 1));
     TUNE_TRY(request_id, body.text("request_id"));
     TUNE_TRY(worker, body.text("worker"));
-    TUNE_TRY(ttl_ms, whole_number_of(body, "lease_ttl_ms", {0, Studies::kAskLeaseMax_ms}, 0));
+    TUNE_TRY(ttl_ms, whole_number_of(body, "lease_ttl_ms", {0, kAskLeaseMax_ms}, 0));
     return AskRequest{.study = request.parameter("name"),
                       .count = static_cast<int>(count),
                       .request_id = request_id,
@@ -91,17 +92,17 @@ void ask(Studies& studies, const Request& request, const Responder& respond) {
     Result<AskRequest> wanted = read_ask(request);
     if (!wanted) return respond(error_response(wanted.error()));
     const std::string name = wanted->study;
-    studies.ask(std::move(wanted).value(),
-                [&studies, name, respond](const Result<std::vector<AskedTrial>>& trials) {
-                    if (!trials) return respond(error_response(trials.error()));
-                    Json answer = {{"trials", Json::array()}};
-                    for (const AskedTrial& trial : *trials)
-                        answer["trials"].push_back(asked_json(trial));
-                    static_cast<void>(studies.read(name, [&answer](const Study& study) {
-                        answer["state"] = study_state_name(study.state());
-                    }));
-                    respond(json_response(answer));
-                });
+    studies.clients().ask(std::move(wanted).value(),
+                          [&studies, name, respond](const Result<std::vector<AskedTrial>>& trials) {
+                              if (!trials) return respond(error_response(trials.error()));
+                              Json answer = {{"trials", Json::array()}};
+                              for (const AskedTrial& trial : *trials)
+                                  answer["trials"].push_back(asked_json(trial));
+                              static_cast<void>(studies.read(name, [&answer](const Study& study) {
+                                  answer["state"] = study_state_name(study.state());
+                              }));
+                              respond(json_response(answer));
+                          });
 }
 
 Result<TrialName> read_trial_name(const Request& request, const Message& message) {
@@ -135,7 +136,7 @@ Done<std::optional<Action>> answer_action(const Responder& respond) {
 void report(Studies& studies, const Request& request, const Responder& respond) {
     Result<ClientReport> wanted = read_report(request);
     if (!wanted) return respond(error_response(wanted.error()));
-    studies.report(std::move(wanted).value(), answer_action(respond));
+    studies.clients().report(std::move(wanted).value(), answer_action(respond));
 }
 
 void renew(Studies& studies, const Request& request, const Responder& respond) {
@@ -143,7 +144,7 @@ void renew(Studies& studies, const Request& request, const Responder& respond) {
     if (!body) return respond(error_response(body.error()));
     Result<TrialName> name = read_trial_name(request, *body);
     if (!name) return respond(error_response(name.error()));
-    studies.renew(std::move(name).value(), answer_action(respond));
+    studies.clients().renew(std::move(name).value(), answer_action(respond));
 }
 
 void profile(Studies& studies, const Request& request, const Responder& respond) {
@@ -154,11 +155,11 @@ void profile(Studies& studies, const Request& request, const Responder& respond)
     const Result<std::int64_t> steps =
         whole_number_of(*body, "steps", {1, kProfileStepsMax}, kProfileSteps);
     if (!steps) return respond(error_response(steps.error()));
-    studies.profile(std::move(name).value(), *steps,
-                    [respond, steps = *steps](const Result<void>& asked) {
-                        if (!asked) return respond(error_response(asked.error()));
-                        respond(json_response({{"steps", steps}}));
-                    });
+    studies.clients().profile(std::move(name).value(), *steps,
+                              [respond, steps = *steps](const Result<void>& asked) {
+                                  if (!asked) return respond(error_response(asked.error()));
+                                  respond(json_response({{"steps", steps}}));
+                              });
 }
 
 /// One value an objective, in their order.
@@ -230,8 +231,8 @@ void answer_trial(const Studies& studies, const TrialName& name, const Responder
     std::shared_ptr<const StudyConfig> config;
     std::optional<TrialCopy> copy;
     const Result<void> read = studies.read(name.study, [&](const Study& study) {
-        config = study.shared_config();
-        if (const Trial* trial = study.find(name.number)) copy = copy_of(study, *trial);
+        config = study.definition().shared_config();
+        if (const Trial* trial = study.trials().find(name.number)) copy = copy_of(study, *trial);
     });
     if (!read) return respond(error_response(read.error()));
     if (!copy)
@@ -245,10 +246,11 @@ void tell(Studies& studies, const Request& request, const Responder& respond) {
     Result<TellRequest> wanted = read_tell(request);
     if (!wanted) return respond(error_response(wanted.error()));
     const TrialName name = wanted->trial;
-    studies.tell(std::move(wanted).value(), [&studies, name, respond](const Result<void>& told) {
-        if (!told) return respond(error_response(told.error()));
-        answer_trial(studies, name, respond);
-    });
+    studies.clients().tell(std::move(wanted).value(),
+                           [&studies, name, respond](const Result<void>& told) {
+                               if (!told) return respond(error_response(told.error()));
+                               answer_trial(studies, name, respond);
+                           });
 }
 
 void enqueue(Studies& studies, const Request& request, const Responder& respond) {
@@ -261,11 +263,11 @@ void enqueue(Studies& studies, const Request& request, const Responder& respond)
              "the body must have an object 'params', such as {\"params\": {\"x\": 0.5}}"}));
     const Result<std::string> request_id = body->text("request_id");
     if (!request_id) return respond(error_response(request_id.error()));
-    studies.enqueue(request.parameter("name"), to_text(*params), *request_id,
-                    [respond](const Result<AskedTrial>& trial) {
-                        if (!trial) return respond(error_response(trial.error()));
-                        respond(json_response(asked_json(*trial)));
-                    });
+    studies.clients().enqueue(request.parameter("name"), to_text(*params), *request_id,
+                              [respond](const Result<AskedTrial>& trial) {
+                                  if (!trial) return respond(error_response(trial.error()));
+                                  respond(json_response(asked_json(*trial)));
+                              });
 }
 
 // --- reading -------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ Result<TrialCopies> copy_some(const Studies& studies, const TrialQuery& query, s
                               std::size_t count_max) {
     TrialCopies some;
     TUNE_TRY_VOID(studies.read(query.study, [&](const Study& study) {
-        some.config = study.shared_config();
+        some.config = study.definition().shared_config();
         const auto& trials = study.trials();
         std::uint64_t number = first;
         for (; number < trials.size() && number - first < kTrialsPassed; ++number) {

@@ -41,7 +41,7 @@ void add_more_values(const StudyConfig& config, const TrialCopy& trial, Json& js
 /// The state, as it is: one that nobody works on is not said to run.
 std::string_view status_of(const Study& study) {
     if (study.is_experiment_deleted()) return "deleted";
-    if (study.state() != StudyState::kRunning || study.is_attended())
+    if (study.state() != StudyState::kRunning || study.attendance().is_attended)
         return study_state_name(study.state());
     return study.trials().empty() ? "waiting" : "interrupted";
 }
@@ -118,28 +118,28 @@ TrialCopy copy_of(const Study& study, const Trial& trial) {
 
 StudyCopy copy_of(const Study& study) {
     StudyCopy copy{.identity = study.identity(),
-                   .config = study.shared_config(),
+                   .config = study.definition().shared_config(),
                    .state = study.state(),
                    .status = status_of(study),
-                   .note = study.note(),
+                   .note = study.status().note,
                    .obstacle = {},
-                   .end = study.end(),
-                   .priority = study.priority(),
-                   .user = study.user(),
-                   .started_ms = study.started_ms(),
-                   .counts = study.counts(),
+                   .end = study.status().end,
+                   .priority = study.definition().priority(),
+                   .user = study.definition().user(),
+                   .started_ms = study.budget().started_ms(),
+                   .counts = study.trials().counts(),
                    .trials = study.trials().size(),
-                   .excused = study.excused_count(),
+                   .excused = study.beginning().count(),
                    .version = study.version(),
                    .best = {},
                    .front = {},
                    .registered = {}};
-    if (!study.wants_registration()) copy.registered = study.registration();
-    if (study.running().empty()) copy.obstacle = study.obstacle();
-    if (copy.config->budget.cost) copy.paid = study.paid();
-    if (const Trial* const best = study.best()) copy.best = best_of(study, *best);
+    if (!study.registration().is_wanted()) copy.registered = study.registration().last();
+    if (study.trials().running().empty()) copy.obstacle = study.attendance().obstacle;
+    if (copy.config->budget.cost) copy.paid = study.budget().paid();
+    if (const Trial* const best = study.front().best()) copy.best = best_of(study, *best);
     if (copy.config->more_metrics.empty()) return copy;
-    for (const Trial* trial : study.best_trials()) {
+    for (const Trial* trial : study.front().trials()) {
         if (copy.front.size() == kFrontShownMax) break;
         copy.front.push_back(best_of(study, *trial));
     }

@@ -55,7 +55,7 @@ struct StudyCopy {
     int priority = 0;
     std::string user;
     std::int64_t started_ms = 0;
-    Study::Counts counts{};
+    TrialTable::Counts counts{};
     std::size_t trials = 0;
     std::size_t excused = 0;
     std::int64_t version = 0;

@@ -72,7 +72,7 @@ void PrunerFeed::add_reports(const Trial& trial, const std::string& metric,
 }
 
 /// At one time by number, so that of two trials in a row the first ends before the second begins.
-void PrunerFeed::sort_history(const std::deque<Trial>& trials) {
+void PrunerFeed::sort_history(const TrialTable& trials) {
     std::vector<std::int64_t> last_ms(trials.size(), 0);
     for (const Event& event : history_)
         last_ms[event.number] = std::max(last_ms[event.number], event.time_ms);
@@ -84,7 +84,7 @@ void PrunerFeed::sort_history(const std::deque<Trial>& trials) {
     });
 }
 
-bool PrunerFeed::replay(const std::deque<Trial>& trials, std::size_t events_max) {
+bool PrunerFeed::replay(const TrialTable& trials, std::size_t events_max) {
     if (!is_behind_) return true;
     if (history_sent_ == 0) sort_history(trials);
     const std::size_t end = history_sent_ + std::min(history_.size() - history_sent_, events_max);

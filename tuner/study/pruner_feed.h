@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include "tuner/pruner/pruner.h"
 #include "tuner/study/trial/objective.h"
 #include "tuner/study/trial/trial.h"
+#include "tuner/study/trial/trial_table.h"
 
 namespace tune::tuner {
 
@@ -46,7 +46,7 @@ public:
     /// Tells the pruner up to `events_max` more of the reports and ends there were, in the order of
     /// their times: what an asynchronous pruner keeps depends on who came first. True once it knows
     /// all.
-    bool replay(const std::deque<Trial>& trials, std::size_t events_max);
+    bool replay(const TrialTable& trials, std::size_t events_max);
 
 private:
     /// A report or the end of a trial.
@@ -57,7 +57,7 @@ private:
         std::int64_t step = 0;
         double value = 0;
     };
-    void sort_history(const std::deque<Trial>& trials);
+    void sort_history(const TrialTable& trials);
     void tell_end(const Trial& trial);
     [[nodiscard]] std::uint64_t pruner_number(std::uint64_t number) const;
 

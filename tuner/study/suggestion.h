@@ -2,8 +2,8 @@
 // A suggestion as a piece of work: all that it depends on is taken from the study in one moment,
 // and it is made without the study, so that nobody waits for a model.
 //
-//   Study::begin_suggestion (under the study's lock) -> suggest (any thread, no lock)
-//     -> Study::end_suggestion (under the lock again)
+//   SuggestionDesk::begin (under the study's lock) -> suggest (any thread, no lock)
+//     -> SuggestionDesk::end (under the lock again)
 //
 // The moment is the log position at which the study was left. It is the trial's `asked_at`, so a
 // replay asks again with exactly what the model had seen then, whatever happened meanwhile.
@@ -14,7 +14,9 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/study/trial/trial.h"
 
 namespace tune::tuner {
 
@@ -50,5 +52,8 @@ struct Suggestion {
 /// Cost: that of the sampler, up to seconds for a model of many trials. REQUIRES: the work was not
 /// done yet.
 [[nodiscard]] Suggestion suggest(const SuggestionWork& work);
+
+/// What a sampler observes of a trial of the study with this configuration.
+[[nodiscard]] Observation observation_of(const Trial& trial, const StudyConfig& config);
 
 }  // namespace tune::tuner

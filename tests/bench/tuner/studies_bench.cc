@@ -22,6 +22,7 @@
 #include "base/id.h"
 #include "tracker/store/store.h"
 #include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/clients/client_trials.h"
 #include "tuner/study/registry/studies.h"
 
 namespace {
@@ -141,8 +142,9 @@ void measure_pruner(const std::filesystem::path& folder) {
     Watcher watcher;
     auto studies = Studies::open({.store = store.get(), .listener = &watcher}).value();
     std::promise<std::vector<AskedTrial>> asked;
-    studies->ask({.study = "b", .count = kRunning},
-                 [&](Result<std::vector<AskedTrial>> trials) { asked.set_value(*trials); });
+    studies->clients().ask(
+        {.study = "b", .count = kRunning},
+        [&](Result<std::vector<AskedTrial>> trials) { asked.set_value(*trials); });
     const std::vector<AskedTrial> trials = asked.get_future().get();
     std::vector<double> times;
     for (int i = 0; i < kReports; ++i) {

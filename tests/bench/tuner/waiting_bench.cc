@@ -25,6 +25,8 @@
 #include "tracker/store/store.h"
 #include "tuner/api/routes.h"
 #include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/broker/agent_calls.h"
+#include "tuner/study/registry/clients/client_trials.h"
 #include "tuner/study/registry/studies.h"
 
 namespace {
@@ -80,8 +82,9 @@ void create(Studies& studies, const std::string& name, const std::string& sample
 }
 
 std::vector<AskedTrial> ask(Studies& studies, const std::string& name, int count) {
-    return answer_of<std::vector<AskedTrial>>(
-        [&](auto done) { studies.ask({.study = name, .count = count}, std::move(done)); });
+    return answer_of<std::vector<AskedTrial>>([&](auto done) {
+        studies.clients().ask({.study = name, .count = count}, std::move(done));
+    });
 }
 
 /// One client that logs and looks, one after the other, until it has done so often enough.
@@ -116,9 +119,9 @@ void measure_model(tracker::Store& store, Studies& studies) {
     const std::string run_id = ask(studies, "other", 1).front().run_id;
     for (const AskedTrial& trial : ask(studies, "model", kHistory))
         answer_of<void>([&](auto done) {
-            studies.tell({.trial = {"model", trial.number, 0},
-                          .value = static_cast<double>(trial.seed % 1000)},
-                         std::move(done));
+            studies.clients().tell({.trial = {"model", trial.number, 0},
+                                    .value = static_cast<double>(trial.seed % 1000)},
+                                   std::move(done));
         });
     const std::atomic<bool> stops = false;
     measure(store, studies, run_id, "alone", stops);
@@ -247,15 +250,15 @@ void measure_agents(Studies& studies, int agents) {
     create(studies, "agents", "random");
     for (int i = 0; i < agents; ++i)
         answer_of<RegisterReply>([&](auto done) {
-            studies.register_agent({.agent_id = "a" + std::to_string(i), .slots = 1},
-                                   std::move(done));
+            studies.agents().register_agent({.agent_id = "a" + std::to_string(i), .slots = 1},
+                                            std::move(done));
         });
     std::vector<std::vector<AttemptId>> running(static_cast<std::size_t>(agents));
     std::vector<double> leases;
     for (int i = 0; i < agents / 10; ++i) {
         const auto begin = Clock::now();
         const LeaseReply reply = answer_of<LeaseReply>([&](auto done) {
-            studies.lease("a" + std::to_string(i), {.free_slots = 1}, std::move(done));
+            studies.agents().lease("a" + std::to_string(i), {.free_slots = 1}, std::move(done));
         });
         leases.push_back(ms_since(begin));
         running[static_cast<std::size_t>(i)] = {{reply.leases.at(0).run_id, 1}};
@@ -264,8 +267,9 @@ void measure_agents(Studies& studies, int agents) {
     for (int i = 0; i < agents; ++i) {
         const auto begin = Clock::now();
         answer_of<HeartbeatReply>([&](auto done) {
-            studies.heartbeat("a" + std::to_string(i),
-                              {.running = running[static_cast<std::size_t>(i)]}, std::move(done));
+            studies.agents().heartbeat("a" + std::to_string(i),
+                                       {.running = running[static_cast<std::size_t>(i)]},
+                                       std::move(done));
         });
         beats.push_back(ms_since(begin));
     }

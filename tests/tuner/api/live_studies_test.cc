@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "tests/tuner/study/world.h"
+#include "tuner/study/registry/clients/client_trials.h"
 
 namespace tune::tuner {
 namespace {
@@ -54,15 +55,15 @@ TEST(LiveStudies, AWatcherSeesTrialsStartReportAndEnd) {
     ASSERT_TRUE(created.get().has_value());
     EXPECT_TRUE(wait_for("event: study"));
     Answer<std::vector<AskedTrial>> asked;
-    (*studies)->ask({.study = "s"}, asked.done());
+    (*studies)->clients().ask({.study = "s"}, asked.done());
     ASSERT_TRUE(asked.get().has_value());
     EXPECT_TRUE(wait_for("event: trial"));
     Answer<std::optional<Action>> reported;
-    (*studies)->report({.trial = {"s", 0, 1}, .step = 4, .value = 0.5}, reported.done());
+    (*studies)->clients().report({.trial = {"s", 0, 1}, .step = 4, .value = 0.5}, reported.done());
     ASSERT_TRUE(reported.get().has_value());
     EXPECT_TRUE(wait_for("\"intermediate_last\":[4,0.5]"));
     Answer<void> told;
-    (*studies)->tell({.trial = {"s", 0, 1}, .value = 0.5}, told.done());
+    (*studies)->clients().tell({.trial = {"s", 0, 1}, .value = 0.5}, told.done());
     ASSERT_TRUE(told.get().has_value());
     EXPECT_TRUE(wait_for("\"state\":\"complete\""));
 

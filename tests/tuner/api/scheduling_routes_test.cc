@@ -47,9 +47,10 @@ protected:
     }
     int priority() {
         int priority = 0;
-        EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { priority = study.priority(); })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read("s", [&](const Study& study) { priority = study.definition().priority(); })
+                .has_value());
         return priority;
     }
     Json quotas() { return call(Method::kGet, "quotas").body["users"]; }
@@ -170,7 +171,7 @@ TEST_F(SchedulingRoutes, ManyAtOnceEndAsOneOfThem) {
     world_.reopen();
     int again = 0;
     EXPECT_TRUE(world_.studies()
-                    .read("s", [&](const Study& study) { again = study.priority(); })
+                    .read("s", [&](const Study& study) { again = study.definition().priority(); })
                     .has_value());
     EXPECT_GE(again, 1) << "what was answered last is on disk";
 }

@@ -19,8 +19,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const Trial* best_of(World& world) {
     const Trial* best = nullptr;
-    EXPECT_TRUE(
-        world.studies().read("s", [&](const Study& study) { best = study.best(); }).has_value());
+    EXPECT_TRUE(world.studies()
+                    .read("s", [&](const Study& study) { best = study.front().best(); })
+                    .has_value());
     return best;
 }
 

@@ -27,8 +27,8 @@ Ended look(World& world) {
     EXPECT_TRUE(world.studies()
                     .read("s",
                           [&](const Study& study) {
-                              seen = {study.state(), study.end(), study.note(), study.paid(),
-                                      study.trials().size()};
+                              seen = {study.state(), study.status().end, study.status().note,
+                                      study.budget().paid(), study.trials().size()};
                           })
                     .has_value());
     return seen;
@@ -265,7 +265,7 @@ TEST(Budgets, ExactWithManyAskersAtOnce) {
         std::vector<std::jthread> askers;
         for (auto& answer : answers)
             askers.emplace_back([&world, &answer] {
-                world.studies().ask({.study = "s", .count = 2}, answer.done());
+                world.studies().clients().ask({.study = "s", .count = 2}, answer.done());
             });
     }
     std::set<std::uint64_t> numbers;

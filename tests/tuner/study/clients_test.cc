@@ -17,15 +17,15 @@ using ::testing::SizeIs;
 
 Result<std::optional<Action>> renew(World& world, std::uint64_t number, int attempt) {
     Answer<std::optional<Action>> answer;
-    world.studies().renew({"s", number, attempt}, answer.done());
+    world.studies().clients().renew({"s", number, attempt}, answer.done());
     return answer.get();
 }
 
 Result<std::optional<Action>> report(World& world, std::uint64_t number, const std::string& metric,
                                      double value) {
     Answer<std::optional<Action>> answer;
-    world.studies().report({.trial = {"s", number, 1}, .step = 1, .value = value, .metric = metric},
-                           answer.done());
+    world.studies().clients().report(
+        {.trial = {"s", number, 1}, .step = 1, .value = value, .metric = metric}, answer.done());
     return answer.get();
 }
 
@@ -166,16 +166,17 @@ TEST(Attempts, ALeaseOutsideItsRangeIsRefused) {
     World world;
     ASSERT_TRUE(world.create().has_value());
     for (const std::int64_t ttl_ms :
-         {std::int64_t{-1}, Studies::kAskLeaseMax_ms + 1, std::numeric_limits<std::int64_t>::max()})
+         {std::int64_t{-1}, kAskLeaseMax_ms + 1, std::numeric_limits<std::int64_t>::max()})
         EXPECT_THAT(world.ask(1, "", ttl_ms).error().message,
                     HasSubstr("lease_ttl_ms must be 0.."));
-    EXPECT_THAT(*world.ask(1, "", Studies::kAskLeaseMax_ms), SizeIs(1));
+    EXPECT_THAT(*world.ask(1, "", kAskLeaseMax_ms), SizeIs(1));
 }
 
 StudyEnd end_of(World& world) {
     StudyEnd end = StudyEnd::kNone;
-    EXPECT_TRUE(
-        world.studies().read("s", [&](const Study& study) { end = study.end(); }).has_value());
+    EXPECT_TRUE(world.studies()
+                    .read("s", [&](const Study& study) { end = study.status().end; })
+                    .has_value());
     return end;
 }
 
@@ -206,8 +207,9 @@ TEST(Costs, TheGreatestOfATrialCounts) {
     ASSERT_TRUE(report(world, 0, "dollars", 4).has_value());
     ASSERT_TRUE(world.tell({.trial = {"s", 0, 1}, .value = 1, .cost = 1}).has_value());
     double paid = 0;
-    ASSERT_TRUE(
-        world.studies().read("s", [&](const Study& study) { paid = study.paid(); }).has_value());
+    ASSERT_TRUE(world.studies()
+                    .read("s", [&](const Study& study) { paid = study.budget().paid(); })
+                    .has_value());
     EXPECT_EQ(paid, 4);
 }
 

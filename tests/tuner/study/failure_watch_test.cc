@@ -1,4 +1,4 @@
-#include "tuner/study/failure_watch.h"
+#include "tuner/study/budget/failure_watch.h"
 
 #include <gtest/gtest.h>
 

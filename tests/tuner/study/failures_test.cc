@@ -31,10 +31,10 @@ Seen look(World& world) {
     EXPECT_TRUE(world.studies()
                     .read("s",
                           [&](const Study& study) {
-                              seen = {study.state(),         study.end(),
-                                      study.note(),          study.excused_count(),
-                                      study.trials().size(), study.started_ms(),
-                                      study.paid()};
+                              seen = {study.state(),         study.status().end,
+                                      study.status().note,   study.beginning().count(),
+                                      study.trials().size(), study.budget().started_ms(),
+                                      study.budget().paid()};
                           })
                     .has_value());
     return seen;

@@ -48,9 +48,10 @@ protected:
     }
     std::int64_t ran_ms(std::uint64_t number) {
         std::int64_t ran = 0;
-        EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { ran = study.find(number)->ran_ms; })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read("s", [&](const Study& study) { ran = study.trials().find(number)->ran_ms; })
+                .has_value());
         return ran;
     }
     World world_;
@@ -233,9 +234,10 @@ TEST_F(Lifecycle, ADeletedExperimentIsSaidAndTheStudyGoesOnOnceItIsRestored) {
 TEST_F(Lifecycle, NobodyAttendsToAStudyWhoseClientIsSilent) {
     const auto is_attended = [&] {
         bool attended = false;
-        EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { attended = study.is_attended(); })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read("s", [&](const Study& study) { attended = study.attendance().is_attended; })
+                .has_value());
         return attended;
     };
     ASSERT_TRUE(world_.create().has_value());
@@ -255,9 +257,10 @@ TEST_F(Lifecycle, NobodyAttendsToAStudyWhoseClientIsSilent) {
 TEST_F(Lifecycle, AClientWithoutALeaseThatIsSilentForLongIsTakenForGone) {
     const auto is_attended = [&] {
         bool attended = false;
-        EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { attended = study.is_attended(); })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read("s", [&](const Study& study) { attended = study.attendance().is_attended; })
+                .has_value());
         return attended;
     };
     const auto shown = [&] {

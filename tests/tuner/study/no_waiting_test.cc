@@ -62,8 +62,8 @@ protected:
     Answer<std::vector<AskedTrial>> begin_ask(const std::string& study, int count,
                                               const std::string& request_id = "") {
         Answer<std::vector<AskedTrial>> answer;
-        world_.studies().ask({.study = study, .count = count, .request_id = request_id},
-                             answer.done());
+        world_.studies().clients().ask({.study = study, .count = count, .request_id = request_id},
+                                       answer.done());
         return answer;
     }
     std::vector<AskedTrial> ask(const std::string& study, int count = 1) {
@@ -122,14 +122,15 @@ TEST_F(NoWaiting, WhatWasToldMeanwhileCountsForTheNextSuggestionAndTheReplay) {
         ASSERT_TRUE(tell("slow", trial.number, 0.1 * static_cast<double>(trial.number)));
     gate_.open();
     ASSERT_EQ(waits.get()->size(), 8u);
-    ASSERT_TRUE(world_.studies()
-                    .read("slow",
-                          [](const Study& study) {
-                              EXPECT_LT(study.find(4)->asked_at, study.find(0)->ended_at)
-                                  << "it was on its way, and had not seen the end";
-                              EXPECT_GT(study.find(5)->asked_at, study.find(3)->ended_at);
-                          })
-                    .has_value());
+    ASSERT_TRUE(
+        world_.studies()
+            .read("slow",
+                  [](const Study& study) {
+                      EXPECT_LT(study.trials().find(4)->asked_at, study.trials().find(0)->ended_at)
+                          << "it was on its way, and had not seen the end";
+                      EXPECT_GT(study.trials().find(5)->asked_at, study.trials().find(3)->ended_at);
+                  })
+            .has_value());
     Answer<ReplayReport> replayed;
     world_.studies().replay("slow", replayed.done());
     const auto report = replayed.get();
@@ -184,10 +185,12 @@ TEST_F(NoWaiting, AnAgentThatCallsAgainGetsTheTrialsOfItsLastCall) {
     ASSERT_TRUE(world_.register_agent("a").has_value());
     gate_.close();
     Answer<LeaseReply> lost;
-    world_.studies().lease("a", {.request_id = "1", .free_slots = 2, .wait_ms = 1000}, lost.done());
+    world_.studies().agents().lease("a", {.request_id = "1", .free_slots = 2, .wait_ms = 1000},
+                                    lost.done());
     gate_.wait_until_held();
     Answer<LeaseReply> now;
-    world_.studies().lease("a", {.request_id = "2", .free_slots = 2, .wait_ms = 1000}, now.done());
+    world_.studies().agents().lease("a", {.request_id = "2", .free_slots = 2, .wait_ms = 1000},
+                                    now.done());
     EXPECT_TRUE(lost.get()->leases.empty()) << "its connection is gone";
     gate_.open();
     EXPECT_EQ(now.get()->leases.size(), 2u);
@@ -264,7 +267,7 @@ TEST_F(NoWaiting, EverythingGoesOnWhileAStudyIsExtended) {
                           [](const Study& study) {
                               for (const Trial& trial : study.trials())
                                   EXPECT_EQ(trial.point.size(), 2u);
-                              EXPECT_EQ(study.find(0)->point[1], 0.5);
+                              EXPECT_EQ(study.trials().find(0)->point[1], 0.5);
                           })
                     .has_value());
 }
@@ -301,7 +304,7 @@ TEST_F(NoWaiting, AServerThatStopsAnswersWhoeverWaits) {
     auto asks = begin_ask("slow", 5);
     gate_.wait_until_held();
     Answer<AskedTrial> enqueues;
-    world_.studies().enqueue("slow", "{}", "e", enqueues.done());
+    world_.studies().clients().enqueue("slow", "{}", "e", enqueues.done());
     world_.studies().drain();
     EXPECT_TRUE(asks.get()->empty());
     const auto enqueued = enqueues.get();

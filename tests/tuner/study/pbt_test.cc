@@ -28,7 +28,7 @@ std::vector<std::uint64_t> lineage(World& world, std::uint64_t number, std::size
                     .read("s",
                           [&](const Study& study) {
                               for (const Trial* trial :
-                                   lineage_of(study, *study.find(number), count_max))
+                                   lineage_of(study, *study.trials().find(number), count_max))
                                   numbers.push_back(trial->number);
                           })
                     .has_value());
@@ -65,8 +65,8 @@ TEST(PbtStudy, EndsWhenEveryMemberHasTrainedToTheLastStep) {
     ASSERT_TRUE(world.studies()
                     .read("s",
                           [](const Study& study) {
-                              EXPECT_EQ(study.end(), StudyEnd::kSteps);
-                              EXPECT_THAT(study.note(), HasSubstr("trained to step 20"));
+                              EXPECT_EQ(study.status().end, StudyEnd::kSteps);
+                              EXPECT_THAT(study.status().note, HasSubstr("trained to step 20"));
                           })
                     .has_value());
     EXPECT_THAT(lineage(world, 12), SizeIs(4));
@@ -118,7 +118,7 @@ TEST(PbtStudy, MembersThatFailedBeforeAnySuccessAreMadeUpFor) {
     world.reopen();
     ASSERT_TRUE(world.create(kPbt).has_value());
     ASSERT_TRUE(world.studies()
-                    .read("s", [](const Study& study) { EXPECT_EQ(study.excused_count(), 3u); })
+                    .read("s", [](const Study& study) { EXPECT_EQ(study.beginning().count(), 3u); })
                     .has_value());
     const std::vector<AskedTrial> trials = run(world, 99);
     EXPECT_EQ(world.state(), StudyState::kCompleted);

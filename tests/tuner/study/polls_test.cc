@@ -25,16 +25,16 @@ protected:
                                 std::vector<AttemptId> running = {}, std::int64_t pid = 1,
                                 const std::string& id = "a") {
         Answer<RegisterReply> answer;
-        world_.studies().register_agent({.agent_id = id,
-                                         .host = "host-" + id,
-                                         .pid = pid,
-                                         .slots = 2,
-                                         .cpus = 64,
-                                         .version = "",
-                                         .running = std::move(running),
-                                         .session = session,
-                                         .ack = ack},
-                                        answer.done());
+        world_.studies().agents().register_agent({.agent_id = id,
+                                                  .host = "host-" + id,
+                                                  .pid = pid,
+                                                  .slots = 2,
+                                                  .cpus = 64,
+                                                  .version = "",
+                                                  .running = std::move(running),
+                                                  .session = session,
+                                                  .ack = ack},
+                                                 answer.done());
         return answer.get();
     }
     PollRequest request(std::int64_t ack, int free_slots, std::vector<AttemptId> running = {}) {
@@ -47,7 +47,7 @@ protected:
     }
     Answer<PollReply> begin(PollRequest request, const std::string& id = "a") {
         Answer<PollReply> answer;
-        world_.studies().poll(id, std::move(request), answer.done());
+        world_.studies().agents().poll(id, std::move(request), answer.done());
         return answer;
     }
     PollReply poll(PollRequest request, const std::string& id = "a") {

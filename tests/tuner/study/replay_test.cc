@@ -276,7 +276,7 @@ TEST(Extend, OldTrialsCountWithTheInitOfNewParameters) {
                         .read("s",
                               [](const Study& study) {
                                   const Json params =
-                                      study.config().space.to_json(study.find(0)->point);
+                                      study.config().space.to_json(study.trials().find(0)->point);
                                   EXPECT_EQ(params["y"], "b");
                               })
                         .has_value());
@@ -350,9 +350,9 @@ TEST(Extend, RefusesToLoseOrRewriteWhatTrialsRanWith) {
                     .read("s",
                           [](const Study& study) {
                               const Space& space = study.config().space;
-                              EXPECT_EQ(to_text(space.to_json(study.find(0)->point)),
+                              EXPECT_EQ(to_text(space.to_json(study.trials().find(0)->point)),
                                         R"({"k":1,"o":"a","x":0.25})");
-                              EXPECT_EQ(to_text(space.to_json(study.find(2)->point)),
+                              EXPECT_EQ(to_text(space.to_json(study.trials().find(2)->point)),
                                         R"({"k":1,"o":"a","x":0.75})");
                           })
                     .has_value());
@@ -377,9 +377,9 @@ std::vector<std::string> queued_params(World& world, const std::string& name) {
     EXPECT_TRUE(world.studies()
                     .read(name,
                           [&](const Study& study) {
-                              for (const std::uint64_t number : study.queued())
-                                  params.push_back(to_text(
-                                      study.config().space.to_json(study.find(number)->point)));
+                              for (const std::uint64_t number : study.trials().queued())
+                                  params.push_back(to_text(study.config().space.to_json(
+                                      study.trials().find(number)->point)));
                           })
                     .has_value());
     return params;

@@ -95,7 +95,7 @@ TEST_F(RetiredStudies, ASuggestionThatIsBeingMadeKeepsItsStudy) {
     });
     ASSERT_TRUE(world_.create().has_value());
     Answer<std::vector<AskedTrial>> asked;
-    world_.studies().ask({.study = "s", .count = 1}, asked.done());
+    world_.studies().clients().ask({.study = "s", .count = 1}, asked.done());
     {
         std::unique_lock<std::mutex> lock(mutex);
         changed.wait(lock, [&] { return is_making; });
@@ -140,7 +140,7 @@ TEST_F(RetiredStudies, ACollectionTakesTheirDocumentsToo) {
                           })
                     .has_value());
     Answer<std::vector<AskedTrial>> others;
-    world_.studies().ask({.study = "settled", .count = 2}, others.done());
+    world_.studies().clients().ask({.study = "settled", .count = 2}, others.done());
     ASSERT_TRUE(others.get().has_value());
     ASSERT_TRUE(erase().has_value());
     EXPECT_EQ(left(), 0u);

@@ -25,9 +25,9 @@ protected:
     }
     /// So many trials that have ended.
     void make_trials(int count) {
-        for (int made = 0; made < count; made += Studies::kAskCountMax) {
+        for (int made = 0; made < count; made += kAskCountMax) {
             ASSERT_TRUE(world_.change(Studies::Change::kResume).has_value());
-            ASSERT_TRUE(world_.ask(std::min(count - made, Studies::kAskCountMax)).has_value());
+            ASSERT_TRUE(world_.ask(std::min(count - made, kAskCountMax)).has_value());
             ASSERT_TRUE(world_.change(Studies::Change::kStop).has_value());
         }
         ASSERT_TRUE(world_.studies()

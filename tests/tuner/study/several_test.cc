@@ -43,15 +43,16 @@ protected:
     std::vector<std::uint64_t> best() {
         return look([](const Study& study) {
             std::vector<std::uint64_t> numbers;
-            for (const Trial* trial : study.best_trials()) numbers.push_back(trial->number);
+            for (const Trial* trial : study.front().trials()) numbers.push_back(trial->number);
             return numbers;
         });
     }
     std::vector<double> more_values(std::uint64_t number) {
-        return look([=](const Study& study) { return study.find(number)->more_values; });
+        return look([=](const Study& study) { return study.trials().find(number)->more_values; });
     }
     std::vector<double> constraint_values(std::uint64_t number) {
-        return look([=](const Study& study) { return study.find(number)->constraint_values; });
+        return look(
+            [=](const Study& study) { return study.trials().find(number)->constraint_values; });
     }
     void tell(std::uint64_t number, double value, std::vector<double> more) {
         const auto told = world_.tell(
@@ -80,7 +81,7 @@ TEST_F(SeveralTest, TheFrontIsWhatNoOtherTrialDominates) {
     world_.reopen();
     EXPECT_THAT(best(), ElementsAre(4, 5));
     EXPECT_THAT(more_values(4), ElementsAre(0.6));
-    EXPECT_EQ(look([](const Study& study) { return study.best() == nullptr; }), true);
+    EXPECT_EQ(look([](const Study& study) { return study.front().best() == nullptr; }), true);
 }
 
 TEST_F(SeveralTest, ValuesComeFromLoggedMetrics) {
@@ -142,8 +143,8 @@ TEST_F(SeveralTest, AReportSaysWhichMetric) {
     EXPECT_THAT(unnamed.error().message, HasSubstr("measures loss, acc; say in 'metric'"));
     for (const char* metric : {"loss", "acc", "time"}) {
         Answer<std::optional<Action>> answer;
-        world_.studies().report({.trial = {"s", 0, 1}, .step = 1, .value = 0.5, .metric = metric},
-                                answer.done());
+        world_.studies().clients().report(
+            {.trial = {"s", 0, 1}, .step = 1, .value = 0.5, .metric = metric}, answer.done());
         EXPECT_EQ(answer.get().has_value(), metric != std::string("time"));
     }
     ASSERT_TRUE(world_.tell({.trial = {"s", 0, 0}}).has_value()) << "what was reported counts";
@@ -229,9 +230,10 @@ TEST_F(SeveralTest, AWarmStartTakesTheFrontFirst) {
     tell(3, 0.7, {0.9});
     const auto point = [&](const char* study, std::uint64_t number) {
         double x = -1;
-        EXPECT_TRUE(world_.studies()
-                        .read(study, [&](const Study& seen) { x = seen.find(number)->point[0]; })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read(study, [&](const Study& seen) { x = seen.trials().find(number)->point[0]; })
+                .has_value());
         return x;
     };
     std::string warm = kTwo;

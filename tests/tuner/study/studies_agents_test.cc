@@ -75,7 +75,7 @@ TEST_F(AgentsTest, DoneTakesTheMetricThatAnyClientLogged) {
 TEST_F(AgentsTest, ReportedMetricsCountBeforeTheEnd) {
     const Lease one = lease();
     Answer<ReportReply> reported;
-    world_.studies().report_metrics(
+    world_.studies().agents().report_metrics(
         "a",
         {.reports =
              {{.run_id = one.run_id, .attempt = 1, .metrics = {{"loss", 0.5, 1, 1}}, .params = {}},
@@ -85,8 +85,8 @@ TEST_F(AgentsTest, ReportedMetricsCountBeforeTheEnd) {
                .params = {}}}},
         reported.done());
     Answer<FinishReply> finished;
-    world_.studies().finish("a", token(one), {.request_id = "f", .outcome = Outcome::kDone},
-                            finished.done());
+    world_.studies().agents().finish(
+        "a", token(one), {.request_id = "f", .outcome = Outcome::kDone}, finished.done());
     const auto results = reported.get();
     ASSERT_TRUE(results.has_value());
     ASSERT_THAT(results->results, SizeIs(2));
@@ -165,14 +165,14 @@ TEST_F(AgentsTest, ARepeatedReportOfAnEndIsAcknowledged) {
     report.finish = FinishRequest{.request_id = "end"};
     for (int i = 0; i < 2; ++i) {
         Answer<ReportReply> answer;
-        world_.studies().report_metrics("a", {.reports = {report}}, answer.done());
+        world_.studies().agents().report_metrics("a", {.reports = {report}}, answer.done());
         const auto reply = answer.get();
         EXPECT_TRUE(reply->results.at(0).ok) << reply->results[0].message;
         EXPECT_TRUE(reply->results[0].finished) << "its first answer may have been lost";
     }
     report.finish->request_id = "another end";
     Answer<ReportReply> answer;
-    world_.studies().report_metrics("a", {.reports = {report}}, answer.done());
+    world_.studies().agents().report_metrics("a", {.reports = {report}}, answer.done());
     EXPECT_EQ(answer.get()->results.at(0).error_code, "RESOURCE_CONFLICT");
     EXPECT_EQ(world_.trial(0).state, TrialState::kComplete);
 }
@@ -180,8 +180,8 @@ TEST_F(AgentsTest, ARepeatedReportOfAnEndIsAcknowledged) {
 TEST_F(AgentsTest, AWaitingLeaseIsAnsweredWhenATrialComes) {
     EXPECT_THAT(world_.lease("a", 5)->leases, SizeIs(5));
     Answer<LeaseReply> waiting;
-    world_.studies().lease("b", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
-                           waiting.done());
+    world_.studies().agents().lease("b", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
+                                    waiting.done());
     EXPECT_FALSE(waiting.is_there());
     world_.advance_ms(World::kTtl_ms / 2);
     const std::string run_id = world_.trial(3).run_id;
@@ -196,8 +196,8 @@ TEST_F(AgentsTest, AWaitingLeaseIsAnsweredWhenATrialComes) {
 TEST_F(AgentsTest, AWaitingLeaseEndsWithItsTime) {
     EXPECT_THAT(world_.lease("a", 5)->leases, SizeIs(5));
     Answer<LeaseReply> waiting;
-    world_.studies().lease("b", {.request_id = "r", .free_slots = 1, .wait_ms = 1000},
-                           waiting.done());
+    world_.studies().agents().lease("b", {.request_id = "r", .free_slots = 1, .wait_ms = 1000},
+                                    waiting.done());
     world_.advance_ms(999);
     EXPECT_FALSE(waiting.is_there());
     world_.advance_ms(1);
@@ -211,7 +211,8 @@ TEST_F(AgentsTest, AMetricOfAnMlflowClientPrunesAtOnce) {
     complete_two();
     const Lease one = lease();
     Answer<HeartbeatReply> waiting;
-    world_.studies().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}}, waiting.done());
+    world_.studies().agents().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}},
+                                        waiting.done());
     EXPECT_FALSE(waiting.is_there());
     world_.log(one.run_id, "loss", 1, 9);  // nobody moves the clock
     const auto reply = waiting.get();
@@ -222,7 +223,8 @@ TEST_F(AgentsTest, AMetricOfAnMlflowClientPrunesAtOnce) {
     EXPECT_EQ(reply->directives[0].reason, "pruned at step 1");
 
     Answer<HeartbeatReply> next;
-    world_.studies().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}}, next.done());
+    world_.studies().agents().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}},
+                                        next.done());
     EXPECT_FALSE(next.is_there()) << "a directive that was told does not make the agent spin";
     world_.advance_ms(10'000);
     EXPECT_THAT(next.get()->directives, SizeIs(1)) << "but it is repeated";
@@ -234,7 +236,8 @@ TEST_F(AgentsTest, AMetricOfAnMlflowClientPrunesAtOnce) {
 TEST_F(AgentsTest, StopNotifiesTheAgentsAndCancels) {
     const Lease one = lease();
     Answer<HeartbeatReply> waiting;
-    world_.studies().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}}, waiting.done());
+    world_.studies().agents().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}},
+                                        waiting.done());
     ASSERT_TRUE(world_.change(Studies::Change::kStop).has_value());
     EXPECT_EQ(waiting.get()->directives.at(0).action, Action::kStop);
     ASSERT_TRUE(finish("a", one, Outcome::kCancelled).has_value());
@@ -262,8 +265,8 @@ TEST_F(AgentsTest, AnAgentThatStartsAnewIsAskedForWhatItLost) {
 TEST_F(AgentsTest, ADepartedAgentGetsNothing) {
     EXPECT_THAT(world_.lease("b", 5)->leases, SizeIs(5));
     Answer<LeaseReply> waiting;
-    world_.studies().lease("a", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
-                           waiting.done());
+    world_.studies().agents().lease("a", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
+                                    waiting.done());
     ASSERT_TRUE(world_.register_agent("a", {}, 0).has_value());
     EXPECT_THAT(waiting.get()->leases, IsEmpty());
 }
@@ -281,7 +284,8 @@ TEST_F(AgentsTest, TheStudysTimeEndsItsRunningTrials) {
     const Lease two = lease();
     ASSERT_TRUE(finish("a", two, Outcome::kPreempted).has_value());
     Answer<HeartbeatReply> waiting;
-    world_.studies().heartbeat("a", {.wait_ms = 30'000, .running = {token(one)}}, waiting.done());
+    world_.studies().agents().heartbeat("a", {.wait_ms = 30'000, .running = {token(one)}},
+                                        waiting.done());
     world_.advance_ms(29'999);
     EXPECT_FALSE(waiting.is_there());
     world_.advance_ms(1);
@@ -297,9 +301,10 @@ TEST_F(AgentsTest, DrainingAnswersEveryPoll) {
     Answer<LeaseReply> leasing;
     Answer<HeartbeatReply> beating;
     EXPECT_THAT(world_.lease("b", 4)->leases, SizeIs(4));
-    world_.studies().lease("a", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
-                           leasing.done());
-    world_.studies().heartbeat("a", {.wait_ms = 30'000, .running = {token(one)}}, beating.done());
+    world_.studies().agents().lease("a", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},
+                                    leasing.done());
+    world_.studies().agents().heartbeat("a", {.wait_ms = 30'000, .running = {token(one)}},
+                                        beating.done());
     world_.studies().drain();
     EXPECT_THAT(leasing.get()->leases, IsEmpty());
     EXPECT_TRUE(beating.get()->draining);

@@ -174,21 +174,21 @@ TEST_F(StudiesTest, CallsAreIdempotentByRequestId) {
 
     Answer<AskedTrial> one;
     Answer<AskedTrial> two;
-    world_.studies().enqueue("s", R"({"x": 0.5})", "request-3", one.done());
+    world_.studies().clients().enqueue("s", R"({"x": 0.5})", "request-3", one.done());
     const std::uint64_t number = one.get()->number;
-    world_.studies().enqueue("s", R"({"x": 0.5})", "request-3", two.done());
+    world_.studies().clients().enqueue("s", R"({"x": 0.5})", "request-3", two.done());
     EXPECT_EQ(two.get()->number, number);
 }
 
 TEST_F(StudiesTest, EnqueuedValuesAreTriedNext) {
     ASSERT_TRUE(world_.create().has_value());
     Answer<AskedTrial> queued;
-    world_.studies().enqueue("s", R"({"x": 0.125})", "", queued.done());
+    world_.studies().clients().enqueue("s", R"({"x": 0.125})", "", queued.done());
     ASSERT_TRUE(queued.get().has_value());
     EXPECT_EQ(run(world_.trial(0).run_id).info.status, tracker::RunStatus::kScheduled);
     EXPECT_EQ(world_.ask()->at(0).params_json, R"({"x":0.125})");
     Answer<AskedTrial> bad;
-    world_.studies().enqueue("s", R"({"y": 1})", "", bad.done());
+    world_.studies().clients().enqueue("s", R"({"y": 1})", "", bad.done());
     EXPECT_EQ(bad.get().error().code, Code::kInvalidParameterValue);
 }
 

@@ -65,14 +65,14 @@ TEST_F(StudyTest, StartsWithinBudgetAndParallel) {
 TEST_F(StudyTest, ARequeuedTrialKeepsPointRunAndSeedAndComesFirst) {
     Trial& trial = start();
     const Point point = trial.point;
-    const std::uint64_t seed = study_.trial_seed(trial.number);
+    const std::uint64_t seed = study_.definition().trial_seed(trial.number);
     study_.settle(trial, {.outcome = Outcome::kPreempted, .reason = "node drained"}, kNow_ms);
     EXPECT_EQ(trial.state, TrialState::kQueued);
     EXPECT_EQ(trial.reason, "node drained");
     EXPECT_EQ(&start(), &trial);
     EXPECT_EQ(trial.attempt, 2);
     EXPECT_EQ(trial.point, point);
-    EXPECT_EQ(study_.trial_seed(trial.number), seed);
+    EXPECT_EQ(study_.definition().trial_seed(trial.number), seed);
     EXPECT_EQ(trial.user_failures, 0);
 }
 
@@ -135,10 +135,10 @@ TEST_F(StudyTest, BestIsTheEarliestOfEquals) {
     Trial& b = start();
     done(b, 1);
     done(a, 1);
-    EXPECT_EQ(study_.best(), &a);
+    EXPECT_EQ(study_.front().best(), &a);
     Trial& c = start();
     done(c, 0.5);
-    EXPECT_EQ(study_.best(), &c);
+    EXPECT_EQ(study_.front().best(), &c);
 }
 
 TEST_F(StudyTest, PrunedTrialsKeepTheirLastReportAndAreNeverBest) {
@@ -148,7 +148,7 @@ TEST_F(StudyTest, PrunedTrialsKeepTheirLastReportAndAreNeverBest) {
     EXPECT_EQ(trial.state, TrialState::kPruned);
     EXPECT_EQ(trial.value, 0.25);
     EXPECT_EQ(trial.last_step, 3);
-    EXPECT_EQ(study_.best(), nullptr);
+    EXPECT_EQ(study_.front().best(), nullptr);
 }
 
 TEST_F(StudyTest, EnqueuedTrialsCountAndFillTheirOpenParameters) {
@@ -180,22 +180,22 @@ TEST_F(StudyTest, TimeBudgetCountsFromTheFirstTrial) {
     StudyConfig config = study_.config();
     config.budget.time_ms = 60'000;
     study_.reconfigure(config);
-    EXPECT_FALSE(study_.over(kNow_ms + 1'000'000)) << "nothing has started";
+    EXPECT_FALSE(study_.budget().over(kNow_ms + 1'000'000)) << "nothing has started";
     done(start(), 1);
-    EXPECT_FALSE(study_.over(kNow_ms + 59'999));
-    EXPECT_TRUE(study_.over(kNow_ms + 60'000));
+    EXPECT_FALSE(study_.budget().over(kNow_ms + 59'999));
+    EXPECT_TRUE(study_.budget().over(kNow_ms + 60'000));
     EXPECT_FALSE(study_.may_start(kNow_ms + 60'000));
     EXPECT_TRUE(study_.complete_if_done(kNow_ms + 60'000));
-    EXPECT_EQ(study_.note(), "the time budget of 1m is over");
+    EXPECT_EQ(study_.status().note, "the time budget of 1m is over");
 }
 
 TEST_F(StudyTest, NamesWhatDiffers) {
-    EXPECT_THAT(study_.differences(study_.config()), IsEmpty());
+    EXPECT_THAT(study_.definition().differences(study_.config()), IsEmpty());
     const StudyConfig other = config_of(R"({"study": "s",
         "metric": {"name": "loss", "goal": "max"},
         "space": {"x": {"float": [0, 2]}, "m": {"int": [1, 9]}},
         "sampler": {"type": "tpe", "seed": 8}})");
-    EXPECT_THAT(study_.differences(other),
+    EXPECT_THAT(study_.definition().differences(other),
                 ElementsAre("space.m is new", HasSubstr("space.x is {\"float\":[0.0,2.0]}, was"),
                             "space.n is gone", "goal is max, was min", "seed is 8, was 7"));
 }
@@ -203,7 +203,7 @@ TEST_F(StudyTest, NamesWhatDiffers) {
 TEST_F(StudyTest, SeedsDifferByTrialAndFitEveryGenerator) {
     std::set<std::uint64_t> seeds;
     for (std::uint64_t number = 0; number < 1000; ++number) {
-        const std::uint64_t seed = study_.trial_seed(number);
+        const std::uint64_t seed = study_.definition().trial_seed(number);
         EXPECT_LT(seed, std::uint64_t{1} << 31);
         seeds.insert(seed);
     }
@@ -220,7 +220,7 @@ TEST_F(StudyTest, SuggestionsCanBeReplayedFromTheJournal) {
     while (!study_.complete_if_done(kNow_ms)) {
         while (study_.may_start(kNow_ms)) start();
         random = random * 6364136223846793005u + 1442695040888963407u;
-        const auto& running = study_.running();
+        const auto& running = study_.trials().running();
         auto pick = running.begin();
         std::advance(pick, static_cast<std::ptrdiff_t>((random >> 33) % running.size()));
         Trial& trial = *study_.find(*pick);
@@ -245,11 +245,11 @@ TEST_F(StudyTest, SuggestionsCanBeReplayedFromTheJournal) {
 TEST_F(StudyTest, DocumentBringsItBack) {
     const auto commands = create_study_commands(study_);
     const auto& document = std::get<tracker::PutDocument>(commands.back());
-    const Result<Study> read = study_from_document(document.json_text);
+    const auto read = study_from_document(document.json_text);
     ASSERT_TRUE(read.has_value()) << read.error().text();
-    EXPECT_EQ(read->identity().seed, 7u);
-    EXPECT_EQ(read->identity().run_id, "run");
-    EXPECT_TRUE(read->config() == study_.config());
+    EXPECT_EQ((*read)->identity().seed, 7u);
+    EXPECT_EQ((*read)->identity().run_id, "run");
+    EXPECT_TRUE((*read)->config() == study_.config());
     EXPECT_FALSE(study_from_document(R"({"name": "s"})").has_value());
     EXPECT_FALSE(study_from_document("no json").has_value());
 }
@@ -263,7 +263,7 @@ TEST_F(StudyTest, ATrialThatNeverReachedTheDiskWaitsToBeRun) {
     written.point = {0.5, 3};
     study_.restore(std::move(written));
     EXPECT_EQ(study_.trials().size(), 3u);
-    EXPECT_EQ(study_.count(TrialState::kQueued), 2u);
+    EXPECT_EQ(study_.trials().count(TrialState::kQueued), 2u);
     EXPECT_FALSE(study_.find(0)->sync.run_requested);
     EXPECT_TRUE(study_.config().space.check(study_.find(0)->point).has_value());
 }

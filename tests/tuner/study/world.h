@@ -16,6 +16,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "tracker/store/store.h"
+#include "tuner/study/registry/broker/agent_calls.h"
+#include "tuner/study/registry/clients/client_trials.h"
 #include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
@@ -173,8 +175,9 @@ public:
     }
     std::size_t count(TrialState state) {
         std::size_t count = 0;
-        EXPECT_TRUE(studies_->read("s", [&](const Study& study) { count = study.count(state); })
-                        .has_value());
+        EXPECT_TRUE(
+            studies_->read("s", [&](const Study& study) { count = study.trials().count(state); })
+                .has_value());
         return count;
     }
     TrialView trial(std::uint64_t number) {
@@ -182,7 +185,7 @@ public:
         EXPECT_TRUE(studies_
                         ->read("s",
                                [&](const Study& study) {
-                                   const Trial* trial = study.find(number);
+                                   const Trial* trial = study.trials().find(number);
                                    ASSERT_NE(trial, nullptr);
                                    facts = {trial->state,        trial->attempt,
                                             trial->run_id,       trial->value,
@@ -210,29 +213,29 @@ public:
     Result<std::vector<AskedTrial>> ask(int count = 1, std::string request_id = "",
                                         std::int64_t ttl_ms = 0) {
         Answer<std::vector<AskedTrial>> answer;
-        studies_->ask({.study = "s",
-                       .count = count,
-                       .request_id = std::move(request_id),
-                       .worker = "client",
-                       .lease_ttl_ms = ttl_ms},
-                      answer.done());
+        studies_->clients().ask({.study = "s",
+                                 .count = count,
+                                 .request_id = std::move(request_id),
+                                 .worker = "client",
+                                 .lease_ttl_ms = ttl_ms},
+                                answer.done());
         return answer.get();
     }
     Result<AskedTrial> enqueue(const std::string& params_json, std::string request_id = "") {
         Answer<AskedTrial> answer;
-        studies_->enqueue("s", params_json, std::move(request_id), answer.done());
+        studies_->clients().enqueue("s", params_json, std::move(request_id), answer.done());
         return answer.get();
     }
     Result<std::optional<Action>> report(std::uint64_t number, int attempt, std::int64_t step,
                                          double value) {
         Answer<std::optional<Action>> answer;
-        studies_->report({.trial = {"s", number, attempt}, .step = step, .value = value},
-                         answer.done());
+        studies_->clients().report({.trial = {"s", number, attempt}, .step = step, .value = value},
+                                   answer.done());
         return answer.get();
     }
     Result<void> tell(TellRequest request) {
         Answer<void> answer;
-        studies_->tell(std::move(request), answer.done());
+        studies_->clients().tell(std::move(request), answer.done());
         return answer.get();
     }
     Result<void> tell(std::uint64_t number, double value) {
@@ -244,38 +247,39 @@ public:
     Result<RegisterReply> register_agent(const std::string& id, std::vector<AttemptId> running = {},
                                          int slots = 64) {
         Answer<RegisterReply> answer;
-        studies_->register_agent({.agent_id = id,
-                                  .host = "host-" + id,
-                                  .slots = slots,
-                                  .cpus = 64,
-                                  .gpus = {"gpu-0", "gpu-1", "gpu-2", "gpu-3"},
-                                  .running = std::move(running)},
-                                 answer.done());
+        studies_->agents().register_agent({.agent_id = id,
+                                           .host = "host-" + id,
+                                           .slots = slots,
+                                           .cpus = 64,
+                                           .gpus = {"gpu-0", "gpu-1", "gpu-2", "gpu-3"},
+                                           .running = std::move(running)},
+                                          answer.done());
         return answer.get();
     }
     Result<LeaseReply> lease(const std::string& id, int slots = 1, std::string request_id = "") {
         Answer<LeaseReply> answer;
-        studies_->lease(id, {.request_id = std::move(request_id), .free_slots = slots},
-                        answer.done());
+        studies_->agents().lease(id, {.request_id = std::move(request_id), .free_slots = slots},
+                                 answer.done());
         return answer.get();
     }
     /// The same for an agent that gives its trials their credentials.
     Result<LeaseReply> lease_with_token(const std::string& id, std::string request_id = "") {
         Answer<LeaseReply> answer;
-        studies_->lease(
+        studies_->agents().lease(
             id, {.request_id = std::move(request_id), .free_slots = 1, .wants_tokens = true},
             answer.done());
         return answer.get();
     }
     Result<HeartbeatReply> heartbeat(const std::string& id, std::vector<AttemptId> running) {
         Answer<HeartbeatReply> answer;
-        studies_->heartbeat(id, {.wait_ms = 0, .running = std::move(running)}, answer.done());
+        studies_->agents().heartbeat(id, {.wait_ms = 0, .running = std::move(running)},
+                                     answer.done());
         return answer.get();
     }
     Result<FinishReply> finish(const std::string& id, const AttemptId& attempt,
                                FinishRequest request) {
         Answer<FinishReply> answer;
-        studies_->finish(id, attempt, std::move(request), answer.done());
+        studies_->agents().finish(id, attempt, std::move(request), answer.done());
         return answer.get();
     }
     /// As an MLflow client would, whoever holds the trial.

@@ -29,7 +29,7 @@ Result<std::string> agents_lacking(const Json& queue, const tuner::StudyConfig& 
     tuner::Agents agents;
     try {
         for (const Json& agent : queue.at("agents")) agents.add(registered_from(agent), 0);
-        std::string obstacle = agents.obstacle(tuner::Study({}, config).needs());
+        std::string obstacle = agents.obstacle(tuner::Study({}, config).needs().of_next());
         // One of those that were left out may have it.
         if (queue.value("agents_left_out", 0) > 0) obstacle.clear();
         return obstacle;

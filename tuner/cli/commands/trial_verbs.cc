@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tuner/cli/source_flags.h"
-#include "tuner/study/registry/studies.h"
+#include "tuner/study/registry/clients/client_requests.h"
 
 namespace tune::cli {
 namespace {
@@ -67,7 +67,7 @@ void add_ask(CLI::App& app, AskCommand& ask, std::function<int()>& chosen) {
     CLI::App& verb = add_verb(app, "ask", "start a trial that you run yourself", ask.study);
     verb.footer(kAskExamples);
     verb.add_option("--count", ask.count, "number of trials")
-        ->check(within(1, tuner::Studies::kAskCountMax))
+        ->check(within(1, tuner::kAskCountMax))
         ->capture_default_str();
     verb.add_option("--lease", ask.lease,
                     "a trial that is silent for this long is lost, e.g. 10m (default: never)");

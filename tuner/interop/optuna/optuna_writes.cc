@@ -232,7 +232,7 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
     last_batch.pop_back();
     add_tags(last_batch, study.identity().run_id, imported.tags);
     batches.add(std::move(last_batch));
-    if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
+    if (!study.front().empty()) batches.add(best_trial_command(study, now_ms));
     const tracker::DeleteDocument note{kImportCollection, study.identity().id};
     if (studies == nullptr) {
         batches.add(std::move(document));

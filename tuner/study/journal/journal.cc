@@ -55,16 +55,17 @@ Command study_document_command(const Study& study) {
                      {"experiment_id", identity.experiment_id},
                      {"seed", identity.seed},
                      {"created_ms", identity.created_ms},
-                     {"started_ms", study.started_ms()},
+                     {"started_ms", study.budget().started_ms()},
                      {"state", study_state_name(study.state())},
                      {"config", to_json(study.config())}};
     if (!identity.user.empty()) document["user"] = identity.user;
     if (!identity.owner.empty()) document["owner"] = identity.owner;
-    if (!study.note().empty()) document["note"] = study.note();
-    if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
-    if (study.registration()) document["registered"] = to_json(*study.registration());
-    if (!study.excused().empty()) document["excused"] = to_json(study.excused());
-    for (const StudyEpoch& epoch : study.earlier()) {
+    if (!study.status().note.empty()) document["note"] = study.status().note;
+    if (study.status().end != StudyEnd::kNone)
+        document["ended_by"] = study_end_name(study.status().end);
+    if (study.registration().last()) document["registered"] = to_json(*study.registration().last());
+    if (!study.beginning().ends().empty()) document["excused"] = to_json(study.beginning().ends());
+    for (const StudyEpoch& epoch : study.definition().earlier()) {
         StudyConfig of_epoch;  // its order of parameters is kept with it
         of_epoch.space = epoch.space;
         of_epoch.sampler = epoch.sampler;
@@ -85,7 +86,7 @@ std::vector<Tag> study_tags(const Study& study) {
                              {"tune.state", std::string(study_state_name(study.state()))},
                              {"tune.metric", std::move(names)},
                              {"tune.goal", std::move(goals)}};
-    if (const auto& registered = study.registration(); registered && registered->version > 0)
+    if (const auto& registered = study.registration().last(); registered && registered->version > 0)
         tags.push_back(
             {"tune.registered", registered->name + "/" + std::to_string(registered->version)});
     return tags;
@@ -119,7 +120,8 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
 /// A completed study ended with its last trial, whenever that is written. A stopped one ends now.
 std::int64_t end_of(const Study& study, std::int64_t now_ms) {
     const bool ended_by_itself = study.state() == StudyState::kCompleted;
-    return ended_by_itself && study.last_end_ms() != 0 ? study.last_end_ms() : now_ms;
+    return ended_by_itself && study.trials().last_end_ms() != 0 ? study.trials().last_end_ms()
+                                                                : now_ms;
 }
 
 /// The trial's params in batches that the store takes, as a Python program would log them; the
@@ -159,7 +161,7 @@ Result<StudyConfig> recorded_config(Json json) {
     return study_config_from_json(json);
 }
 
-Study read_study(const Json& document) {
+std::unique_ptr<Study> read_study(const Json& document) {
     const Result<StudyConfig> config = recorded_config(document.at("config"));
     if (!config) throw std::runtime_error(config.error().text());
     StudyIdentity identity;
@@ -173,19 +175,21 @@ Study read_study(const Json& document) {
     identity.owner = document.value("owner", "");
     const Result<StudyState> state = study_state_from_name(document.at("state").get<std::string>());
     if (!state) throw std::runtime_error(state.error().message);
-    Study study(std::move(identity), *config);
-    study.restore_state(*state, document.value("note", ""), document.at("started_ms"));
-    std::vector<StudyEpoch> earlier;
+    StudyRecord record{.status = {.state = *state,
+                                  .note = document.value("note", ""),
+                                  .end = study_end_from_name(document.value("ended_by", "none"))},
+                       .started_ms = document.at("started_ms"),
+                       .excused = excused_from_json(document.value("excused", Json::array()))};
     for (const Json& epoch : document.value("earlier", Json::array())) {
         Result<StudyConfig> of_epoch = recorded_config(epoch.at("config"));
         if (!of_epoch) throw std::runtime_error(of_epoch.error().text());
-        earlier.push_back(
+        record.earlier.push_back(
             {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});
     }
+    auto study = std::make_unique<Study>(std::move(identity), *config);
+    study->restore(std::move(record));
     if (document.contains("registered"))
-        study.set_registration(registration_from_json(document.at("registered")));
-    study.restore_excused(excused_from_json(document.value("excused", Json::array())));
-    study.restore_end(study_end_from_name(document.value("ended_by", "none")), std::move(earlier));
+        study->registration().set(registration_from_json(document.at("registered")));
     return study;
 }
 
@@ -245,9 +249,9 @@ std::vector<Command> update_study_commands(const Study& study, std::int64_t now_
 
 Command best_trial_command(const Study& study, std::int64_t now_ms) {
     tracker::LogBatch batch{.run_id = study.identity().run_id};
-    if (study.best() == nullptr) {
+    if (study.front().best() == nullptr) {
         std::string numbers;
-        for (const Trial* trial : study.best_trials()) {
+        for (const Trial* trial : study.front().trials()) {
             if (numbers.size() > kBestNumbersMax) {
                 numbers += ", ...";
                 break;
@@ -257,7 +261,7 @@ Command best_trial_command(const Study& study, std::int64_t now_ms) {
         batch.tags = {{"tune.best_trials", std::move(numbers)}};
         return batch;
     }
-    const Trial& best = *study.best();
+    const Trial& best = *study.front().best();
     batch.metrics.push_back({.key = study.config().metric.name,
                              .value = *best.value,
                              .timestamp_ms = now_ms,
@@ -344,7 +348,7 @@ Command trial_document_command(const Study& study, const Trial& trial) {
                                 trial_to_document(trial)};
 }
 
-Result<Study> study_from_document(std::string_view json_text) {
+Result<std::unique_ptr<Study>> study_from_document(std::string_view json_text) {
     TUNE_TRY(document, parse_json(json_text));
     try {
         return read_study(document);

@@ -8,6 +8,7 @@
 // Pure: builds commands and reads documents; submits nothing.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,7 +43,7 @@ inline constexpr std::int64_t kFirstAttemptMark = 1;
 [[nodiscard]] std::vector<tracker::Command> update_study_commands(const Study& study,
                                                                   std::int64_t now_ms);
 
-/// The parent run's metric and tags after `study.best()` changed. Derived, so not part of the
+/// The parent run's metric and tags after `study.front()` changed. Derived, so not part of the
 /// truth.
 [[nodiscard]] tracker::Command best_trial_command(const Study& study, std::int64_t now_ms);
 
@@ -60,7 +61,7 @@ inline constexpr std::int64_t kFirstAttemptMark = 1;
 [[nodiscard]] tracker::Command trial_document_command(const Study& study, const Trial& trial);
 
 /// A study from its document, still without trials. Errors: kDataLoss naming the study.
-[[nodiscard]] Result<Study> study_from_document(std::string_view json_text);
+[[nodiscard]] Result<std::unique_ptr<Study>> study_from_document(std::string_view json_text);
 
 /// {name, trial, version, model_id}, or {name, trial, error}.
 [[nodiscard]] Json to_json(const Registration& registration);

@@ -42,7 +42,7 @@ double parent_of(const std::optional<Origin>& origin) {
 class Replayer {
 public:
     Replayer(const Study& study, const std::vector<Trial>& trials) : study_(study) {
-        for (const StudyEpoch& epoch : study.earlier()) epochs_.push_back(epoch);
+        for (const StudyEpoch& epoch : study.definition().earlier()) epochs_.push_back(epoch);
         epochs_.push_back({std::numeric_limits<std::int64_t>::max(), study.config().space,
                            study.config().sampler});
         for (const Trial& trial : trials) {
@@ -76,7 +76,7 @@ private:
 
     /// A sampler that has observed all that happened before the event of this index.
     Result<void> begin_epoch(std::size_t before) {
-        sampler_ = study_.new_sampler(space(), epochs_[epoch_].sampler);
+        sampler_ = study_.definition().new_sampler(space(), epochs_[epoch_].sampler);
         for (std::size_t i = 0; i < before; ++i) TUNE_TRY_VOID(observe(events_[i]));
         return {};
     }
@@ -152,7 +152,7 @@ private:
     }
 
     Result<void> observe(const Event& event) {
-        Observation seen = study_.observation_of(*event.trial);
+        Observation seen = observation_of(*event.trial, study_.config());
         if (!event.is_end) {
             seen = Observation();
             seen.number = event.trial->number;

@@ -61,7 +61,7 @@ void Studies::Impl::warm_up() {
         if (study->state() == StudyState::kRunning && !phase_.draining)
             suggestions_.look(locked, *study);
     for (const auto& [name, study] : book_.all()) {
-        study->forget_failed_registration();
+        study->registration().forget_failed();
         registrar_.begin(locked, *study);
     }
 }
@@ -71,7 +71,7 @@ void Studies::Impl::warm_up() {
 void Studies::Impl::prepare_large() {
     LockedBatch locked(lock_);
     for (const auto& [name, study] : book_.all())
-        if (study->state() == StudyState::kRunning || !study->running().empty())
+        if (study->state() == StudyState::kRunning || !study->trials().running().empty())
             loader_.prepare(locked, *study);
 }
 
@@ -83,7 +83,7 @@ void Studies::Impl::follow(Study& study, Trial& trial) {
 }
 
 void Studies::Impl::study_written(LockedBatch& locked, Study& study) {
-    study.set_shown_attended(true);  // its run says RUNNING now, whoever is there
+    study.attendance().is_shown = true;  // its run says RUNNING now, whoever is there
     notify(locked, study, nullptr);
     registrar_.begin(locked, study);
 }
@@ -93,7 +93,8 @@ void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
     if (study.state() == StudyState::kStopped)
         cancel_queued(locked, study, "the study was stopped");
     if (study.state() == StudyState::kRunning) {
-        if (const auto over = study.over(clock_.now_ms())) stop_trials(locked, study, over->note);
+        if (const auto over = study.budget().over(clock_.now_ms()))
+            stop_trials(locked, study, over->note);
     }
     suggestions_.complete_if_done(locked, study);
     wake_leases(locked);
@@ -103,14 +104,14 @@ void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
 void Studies::Impl::stop_if_failing(LockedBatch& locked, Study& study) {
     if (!study.stop_if_failing()) return;
     writer_.write_study(locked, study, {});
-    const std::set<std::uint64_t> running = study.running();
+    const std::set<std::uint64_t> running = study.trials().running();
     for (const std::uint64_t number : running)
         direct(locked, study, *study.find(number), Action::kStop,
-               "the study was stopped: " + study.note());
+               "the study was stopped: " + study.status().note);
 }
 
 void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::string& reason) {
-    const std::set<std::uint64_t> queued = study.queued();
+    const std::set<std::uint64_t> queued = study.trials().queued();
     for (const std::uint64_t number : queued)
         writer_.finish_trial(
             locked, study, *study.find(number),
@@ -120,14 +121,14 @@ void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::
 /// A budget is used: nothing waits any more, and what runs is asked to end.
 void Studies::Impl::stop_trials(LockedBatch& locked, Study& study, const std::string& reason) {
     cancel_queued(locked, study, reason);
-    const std::set<std::uint64_t> running = study.running();
+    const std::set<std::uint64_t> running = study.trials().running();
     for (const std::uint64_t number : running)
         direct(locked, study, *study.find(number), Action::kStop, reason);
 }
 
 void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial) {
-    study.set_attended(is_attended(study));
-    const bool is_back = !study.is_shown_attended() && !is_running_alone(study);
+    study.attendance().is_attended = is_attended(study);
+    const bool is_back = !study.attendance().is_shown && !is_running_alone(study);
     if (is_back) lifecycle_.show_attended(locked, study, true);
     if (const auto due_ms = silence_due_ms(study)) wake_ticker(*due_ms);
     study.touch();
@@ -170,7 +171,7 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
     const bool is_running = trial.state == TrialState::kRunning && trial.attempt == attempt;
     const auto& cost = study.config().budget.cost;
     bool has_objective = false;
-    study.note_activity(clock_.now_ms());
+    study.attendance().last_activity_ms = clock_.now_ms();
     for (const tracker::Metric& metric : event.metrics) {
         if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
         const std::optional<Verdict> verdict =
@@ -194,13 +195,14 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
         writer_.write_trial(locked, study, trial, nullptr, {});
     if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
-    if (const auto why = study.exceeds_budget(trial); why && is_running && !progress.directive)
+    if (const auto why = study.budget().exceeded_by(trial);
+        why && is_running && !progress.directive)
         direct(locked, study, trial, Action::kStop, *why);
     end_if_over(locked, study);
 }
 
 void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
-    if (study.state() == StudyState::kRunning && study.over(clock_.now_ms()))
+    if (study.state() == StudyState::kRunning && study.budget().over(clock_.now_ms()))
         after_change(locked, study);
 }
 
@@ -211,7 +213,7 @@ void Studies::Impl::tick() {
     broker_.tick(locked, clock_.monotonic_ms());
     for (const auto& [name, study] : book_.all()) {
         end_if_over(locked, *study);
-        if (!study->is_shown_attended() || !is_running_alone(*study)) continue;
+        if (!study->attendance().is_shown || !is_running_alone(*study)) continue;
         lifecycle_.show_attended(locked, *study, false);
         notify(locked, *study, nullptr);
     }
@@ -236,13 +238,13 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
     for (const auto& [name, study] : book_.all()) {
         if (study->state() != StudyState::kRunning) continue;
         if (const auto due_ms = silence_due_ms(*study)) next = std::min(next, *due_ms);
-        const auto deadline = study->deadline_ms(clock_.now_ms());
+        const auto deadline = study->budget().deadline_ms(clock_.now_ms());
         if (!deadline) continue;
         // Told once: afterwards the running trials are on their way out.
-        if (!study->over(clock_.now_ms()))
+        if (!study->budget().over(clock_.now_ms()))
             next = std::min(next, clock_.monotonic_ms() +
                                       std::max<std::int64_t>(*deadline - clock_.now_ms(), 1));
-        else if (study->running().empty())
+        else if (study->trials().running().empty())
             next = clock_.monotonic_ms();
     }
     return next;
@@ -308,13 +310,16 @@ std::optional<std::int64_t> Studies::Impl::experiment_of(const std::string& name
 /// Whether a running trial is in the hands of somebody who is there. Who has no lease may have
 /// said nothing since `heard_since_ms` and is there.
 bool Studies::Impl::is_held_since(const Study& study, std::int64_t heard_since_ms) const {
-    return std::any_of(study.running().begin(), study.running().end(), [&](std::uint64_t number) {
-        const Trial& trial = *study.find(number);
-        const Holder& holder = trial.progress->holder;
-        if (!holder.agent_id.empty()) return broker_.agents.contains(holder.agent_id);
-        if (holder.ttl_ms > 0) return phase_.serves;
-        return std::max(heard_ms(study), trial.attempt_start_ms) >= heard_since_ms;
-    });
+    return std::any_of(study.trials().running().begin(), study.trials().running().end(),
+                       [&](std::uint64_t number) {
+                           const Trial& trial = study.trials()[number];
+                           const Holder& holder = trial.progress->holder;
+                           if (!holder.agent_id.empty())
+                               return broker_.agents.contains(holder.agent_id);
+                           if (holder.ttl_ms > 0) return phase_.serves;
+                           return std::max(heard_ms(study), trial.attempt_start_ms) >=
+                                  heard_since_ms;
+                       });
 }
 
 bool Studies::Impl::is_held(const Study& study) const {
@@ -323,7 +328,7 @@ bool Studies::Impl::is_held(const Study& study) const {
 
 /// When somebody was last heard of, or could not be since no server was there.
 std::int64_t Studies::Impl::heard_ms(const Study& study) const {
-    return std::max(study.last_activity_ms(), phase_.serves ? opened_ms_ : 0);
+    return std::max(study.attendance().last_activity_ms, phase_.serves ? opened_ms_ : 0);
 }
 
 bool Studies::Impl::is_attended(const Study& study) const {
@@ -343,7 +348,7 @@ bool Studies::Impl::is_running_alone(const Study& study) const {
 /// When nobody has been heard of for too long, as far as it is known now (monotonic).
 std::optional<std::int64_t> Studies::Impl::silence_due_ms(const Study& study) const {
     if (!phase_.serves || study.state() != StudyState::kRunning) return std::nullopt;
-    if (study.is_shown_attended() && is_running_alone(study)) return clock_.monotonic_ms();
+    if (study.attendance().is_shown && is_running_alone(study)) return clock_.monotonic_ms();
     for (const std::int64_t leases : {std::int64_t{1}, kSilentLeases}) {
         const std::int64_t left_ms =
             heard_ms(study) + leases * options_.lease_ttl_ms + 1 - clock_.now_ms();
@@ -357,7 +362,7 @@ Result<void> Studies::Impl::read(std::string_view name,
     const auto lock = lock_.take();
     Study* study = book_.find(name);
     if (study == nullptr) return book_.no_such_study(name);
-    study->set_attended(is_attended(*study));
+    study->attendance().is_attended = is_attended(*study);
     read(*study);
     return {};
 }
@@ -366,7 +371,7 @@ void Studies::Impl::read_all(const std::function<void(const Study&)>& read) cons
     const auto lock = lock_.take();
     std::vector<const Study*> ordered;
     for (const auto& [name, study] : book_.all()) {
-        study->set_attended(is_attended(*study));
+        study->attendance().is_attended = is_attended(*study);
         ordered.push_back(study.get());
     }
     std::stable_sort(ordered.begin(), ordered.end(), [](const Study* a, const Study* b) {

@@ -30,7 +30,6 @@
 #include "base/result.h"
 #include "tracker/store/store.h"
 #include "tuner/protocol.h"
-#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/journal/replay.h"
 #include "tuner/study/registry/broker/queue_view.h"
 #include "tuner/study/registry/scheduling/quotas.h"
@@ -38,7 +37,9 @@
 
 namespace tune::tuner {
 
+class AgentCalls;
 class AttemptCredentials;
+class ClientTrials;
 
 template <class T>
 using Done = std::function<void(Result<T>)>;
@@ -80,68 +81,8 @@ struct StudiesOptions {
     std::function<void(const std::string& study)> before_reading = {};
 };
 
-struct AskRequest {
-    std::string study = {};
-    int count = 1;
-    std::string request_id = {};
-    std::string worker = {};  ///< what the client calls itself; shown to the user
-    /// > 0: the attempt is lost without a report or a renewal for this long. 0: it is the client's
-    /// until it ends.
-    std::int64_t lease_ttl_ms = 0;
-};
-
-struct AskedTrial {
-    std::uint64_t number = 0;
-    int attempt = 0;
-    std::string run_id = {};
-    std::int64_t experiment_id = 0;
-    /// The attempt's credential; empty for a trial that waits.
-    std::string token = {};
-    std::string params_json = {};
-    std::uint64_t seed = 0;
-    std::optional<Origin> origin = {};  ///< population based training
-    Steps steps = {};                   ///< the same
-};
-
-/// Names a trial of a study to REST clients. `attempt` 0: the current one; only for trials without
-/// a lease, for those with one may have been given to another client.
-struct TrialName {
-    std::string study = {};
-    std::uint64_t number = 0;
-    int attempt = 0;
-};
-
-struct ClientReport {
-    TrialName trial = {};
-    std::int64_t step = 0;
-    double value = 0;
-    /// One that the study measures, or the budget counts; empty: its only objective.
-    std::string metric = {};
-};
-
-struct TellRequest {
-    TrialName trial = {};
-    std::string request_id = {};
-    /// complete, pruned, failed or cancelled; nothing: complete.
-    std::optional<TrialState> state = {};
-    /// complete without a value: what was reported counts, as the study takes it.
-    std::optional<double> value = {};
-    std::string reason = {};
-    /// Of the objectives after the first. REQUIRES: `value` is given.
-    std::vector<double> more_values = {};
-    /// Of metrics with bounds, by name; of the others what was reported counts.
-    std::vector<std::pair<std::string, double>> constraints = {};
-    /// Of the budget's cost metric; less than what was reported counts for nothing.
-    std::optional<double> cost = {};
-};
-
 class Studies {
 public:
-    /// Most trials of one ask; keeps a transaction and an answer small.
-    static constexpr int kAskCountMax = 1000;
-    /// Longest lease of an ask: 30 days. Who needs a longer one can renew it, or have none.
-    static constexpr std::int64_t kAskLeaseMax_ms = std::int64_t{30} * 24 * 3600 * 1000;
-
     /// Reads all studies from the store (100,000 trials in about a second), gives every live lease
     /// one time to live of grace, and observes the store from now on. REQUIRES: no command has been
     /// submitted yet. A study whose documents cannot be read is set aside: every call that names it
@@ -241,44 +182,12 @@ public:
     void wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
               Done<void> done);
 
-    // --- ask, report, tell ---
+    // --- whose trials these are ---
 
-    /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.
-    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax,
-    /// a lease outside 0..kAskLeaseMax_ms.
-    void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
-    /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
-    /// kResourceConflict for an attempt that is not the current one; kInvalidParameterValue for a
-    /// metric that the study does not measure, or none where it has several objectives; for a trial
-    /// with a lease whose attempt is not named.
-    void report(ClientReport report, Done<std::optional<Action>> done);
-    /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
-    /// Nothing is written. Errors: those of report about the attempt.
-    void renew(TrialName trial, Done<std::optional<Action>> done);
-    /// Asks the agents of a running trial for a trace of so many steps. Errors:
-    /// kResourceDoesNotExist; kInvalidParameterValue for steps outside 1..kProfileStepsMax;
-    /// kResourceConflict for a trial that does not run, or not in a process of its own of an agent.
-    void profile(TrialName trial, std::int64_t steps, Done<void> done);
-    /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
-    /// the current one or a trial that has ended otherwise (cancelled: fine);
-    /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that
-    /// the study does not have, a complete trial of which a value is missing, a trial with a lease
-    /// whose attempt is not named.
-    void tell(TellRequest request, Done<void> done);
-    /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
-    void enqueue(const std::string& study, const std::string& params_json, std::string request_id,
-                 Done<AskedTrial> done);
-
-    // --- agents (tuner/protocol.h) ---
-
-    void register_agent(RegisterRequest request, Done<RegisterReply> done);
-    void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
-    void heartbeat(const std::string& agent_id, HeartbeatRequest request,
-                   Done<HeartbeatReply> done);
-    void poll(const std::string& agent_id, PollRequest request, Done<PollReply> done);
-    void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
-    void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                Done<FinishReply> done);
+    /// Ask, report, tell and enqueue: trials in the hands of REST clients.
+    [[nodiscard]] ClientTrials& clients();
+    /// Agents that run trials (tuner/protocol.h).
+    [[nodiscard]] AgentCalls& agents();
 
     /// What runs where and what waits, with at most so many agents. Cost: O(agents).
     [[nodiscard]] QueueView queue(std::size_t agents_max);

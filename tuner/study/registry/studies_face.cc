@@ -1,5 +1,5 @@
-// The public face of Studies: every call is forwarded to the part that it concerns. It holds no
-// state and no logic, so that the parts know each other and callers know none of them.
+// The public face of Studies: calls about whole studies are forwarded to the part that they
+// concern, so that callers know none of these; what clients and agents call are parts of their own.
 
 #include "tuner/study/registry/studies.h"
 
@@ -74,45 +74,11 @@ void Studies::wait(const std::string& study, std::int64_t version, std::int64_t 
                    Done<void> done) {
     impl_->wait(study, version, wait_ms, std::move(done));
 }
-void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
-    impl_->clients_.ask(std::move(request), std::move(done));
+ClientTrials& Studies::clients() {
+    return impl_->clients_;
 }
-void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
-    impl_->clients_.report(std::move(report), std::move(done));
-}
-void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
-    impl_->clients_.renew(trial, std::move(done));
-}
-void Studies::profile(TrialName trial, std::int64_t steps, Done<void> done) {
-    impl_->clients_.profile(trial, steps, std::move(done));
-}
-void Studies::tell(TellRequest request, Done<void> done) {
-    impl_->clients_.tell(std::move(request), std::move(done));
-}
-void Studies::enqueue(const std::string& study, const std::string& params_json,
-                      std::string request_id, Done<AskedTrial> done) {
-    impl_->clients_.enqueue(study, params_json, std::move(request_id), std::move(done));
-}
-void Studies::register_agent(RegisterRequest request, Done<RegisterReply> done) {
-    impl_->broker_.calls.register_agent(std::move(request), std::move(done));
-}
-void Studies::lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done) {
-    impl_->broker_.leases.lease(agent_id, std::move(request), std::move(done));
-}
-void Studies::heartbeat(const std::string& agent_id, HeartbeatRequest request,
-                        Done<HeartbeatReply> done) {
-    impl_->broker_.polls.heartbeat(agent_id, std::move(request), std::move(done));
-}
-void Studies::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
-    impl_->broker_.polls.poll(agent_id, std::move(request), std::move(done));
-}
-void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
-                             Done<ReportReply> done) {
-    impl_->broker_.calls.report_metrics(agent_id, std::move(request), std::move(done));
-}
-void Studies::finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                     Done<FinishReply> done) {
-    impl_->broker_.calls.finish(agent_id, attempt, std::move(request), std::move(done));
+AgentCalls& Studies::agents() {
+    return impl_->broker_.calls;
 }
 QueueView Studies::queue(std::size_t agents_max) {
     return impl_->broker_.queue.view(agents_max);

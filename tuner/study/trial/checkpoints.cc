@@ -9,11 +9,12 @@ std::optional<NeededCheckpoints> needed_checkpoints(const Study& study) {
     if (population.heads().empty()) return std::nullopt;
     std::set<std::uint64_t> needed;
     for (const auto& [member, number] : population.heads()) needed.insert(number);
-    if (const Trial* best = study.best()) needed.insert(best->number);
-    for (const std::set<std::uint64_t>* waiting : {&study.running(), &study.queued()})
+    if (const Trial* best = study.front().best()) needed.insert(best->number);
+    for (const std::set<std::uint64_t>* waiting :
+         {&study.trials().running(), &study.trials().queued()})
         for (const std::uint64_t number : *waiting) {
             needed.insert(number);
-            const std::optional<Origin>& origin = study.find(number)->origin;
+            const std::optional<Origin>& origin = study.trials().find(number)->origin;
             if (origin && origin->parent) needed.insert(*origin->parent);
         }
     return NeededCheckpoints{.folder = study.identity().id,

@@ -20,7 +20,7 @@ std::vector<const Trial*> lineage_of(const Study& study, const Trial& trial,
         const bool has_parent = at->origin && at->origin->parent;
         // A parent is older than its child, so this ends.
         const bool is_older = has_parent && *at->origin->parent < at->number;
-        at = is_older ? study.find(*at->origin->parent) : nullptr;
+        at = is_older ? study.trials().find(*at->origin->parent) : nullptr;
     }
     std::reverse(lineage.begin(), lineage.end());
     return lineage;

@@ -21,26 +21,26 @@ protected:
     void join(const std::string& id, int slots = 1, std::vector<std::string> labels = {},
               std::vector<AttemptId> running = {}) {
         Answer<RegisterReply> answer;
-        world_.studies().register_agent({.agent_id = id,
-                                         .host = "host-" + id,
-                                         .slots = slots,
-                                         .cpus = 8,
-                                         .labels = std::move(labels),
-                                         .address = "10.0.0." + id,
-                                         .running = std::move(running)},
-                                        answer.done());
+        world_.studies().agents().register_agent({.agent_id = id,
+                                                  .host = "host-" + id,
+                                                  .slots = slots,
+                                                  .cpus = 8,
+                                                  .labels = std::move(labels),
+                                                  .address = "10.0.0." + id,
+                                                  .running = std::move(running)},
+                                                 answer.done());
         ASSERT_TRUE(answer.get().has_value());
     }
     /// The agent begins to wait for a trial.
     void wait(const std::string& id, std::string request_id = "") {
         polls_[id] = std::make_unique<Answer<LeaseReply>>();
-        world_.studies().lease(id,
-                               {.request_id = std::move(request_id),
-                                .free_slots = 1,
-                                .wait_ms = 25'000,
-                                .port = 20'000 + std::stoi(id) * 64,
-                                .wants_tokens = true},
-                               polls_[id]->done());
+        world_.studies().agents().lease(id,
+                                        {.request_id = std::move(request_id),
+                                         .free_slots = 1,
+                                         .wait_ms = 25'000,
+                                         .port = 20'000 + std::stoi(id) * 64,
+                                         .wants_tokens = true},
+                                        polls_[id]->done());
     }
     std::optional<Lease> given(const std::string& id) {
         Result<LeaseReply> reply = polls_.at(id)->get();
@@ -63,9 +63,10 @@ protected:
     }
     std::string obstacle(const std::string& study = "s") {
         std::string text;
-        EXPECT_TRUE(world_.studies()
-                        .read(study, [&](const Study& found) { text = found.obstacle(); })
-                        .has_value());
+        EXPECT_TRUE(
+            world_.studies()
+                .read(study, [&](const Study& found) { text = found.attendance().obstacle; })
+                .has_value());
         return text;
     }
     /// A study of trials on two agents, and both parts of its first trial.
@@ -185,7 +186,7 @@ TEST_F(Gangs, OnlyRankZeroReports) {
         ReportRequest request;
         request.reports = {
             {.run_id = first.run_id, .attempt = 1, .metrics = {{"loss", value, 1, 1}}}};
-        world_.studies().report_metrics(id, std::move(request), answer.done());
+        world_.studies().agents().report_metrics(id, std::move(request), answer.done());
         return answer.get()->results.at(0).ok;
     };
     EXPECT_TRUE(report("2", 0.1));
@@ -327,13 +328,13 @@ TEST_F(Gangs, PeakMemoryIsLearntAndTrialsThenShareAGpu) {
                                  "resources": {"gpus": 1, "gpu_memory": "auto"})")
                     .has_value());
     Answer<RegisterReply> answer;
-    world_.studies().register_agent({.agent_id = "1",
-                                     .host = "h",
-                                     .slots = 16,
-                                     .cpus = 16,
-                                     .gpus = {"g0"},
-                                     .devices = {{"g0", 80 * kGibibyte, "H100", 0}}},
-                                    answer.done());
+    world_.studies().agents().register_agent({.agent_id = "1",
+                                              .host = "h",
+                                              .slots = 16,
+                                              .cpus = 16,
+                                              .gpus = {"g0"},
+                                              .devices = {{"g0", 80 * kGibibyte, "H100", 0}}},
+                                             answer.done());
     ASSERT_TRUE(answer.get().has_value());
     for (int i = 0; i < 3; ++i) {
         const auto leases = world_.lease("1", 16)->leases;
@@ -348,13 +349,13 @@ TEST_F(Gangs, PeakMemoryIsLearntAndTrialsThenShareAGpu) {
     }
     world_.reopen();  // what was learnt is not lost
     Answer<RegisterReply> again;
-    world_.studies().register_agent({.agent_id = "1",
-                                     .host = "h",
-                                     .slots = 16,
-                                     .cpus = 16,
-                                     .gpus = {"g0"},
-                                     .devices = {{"g0", 80 * kGibibyte, "H100", 0}}},
-                                    again.done());
+    world_.studies().agents().register_agent({.agent_id = "1",
+                                              .host = "h",
+                                              .slots = 16,
+                                              .cpus = 16,
+                                              .gpus = {"g0"},
+                                              .devices = {{"g0", 80 * kGibibyte, "H100", 0}}},
+                                             again.done());
     ASSERT_TRUE(again.get().has_value());
     const auto packed = world_.lease("1", 16)->leases;
     ASSERT_THAT(packed, SizeIs(6)) << "six times 11.5 GiB fit into 80";

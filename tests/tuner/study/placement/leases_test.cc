@@ -18,7 +18,7 @@ protected:
     void register_agent(const std::string& id, int slots, int cpus,
                         const std::vector<std::string>& gpus = {}) {
         Answer<RegisterReply> answer;
-        world_.studies().register_agent(
+        world_.studies().agents().register_agent(
             {.agent_id = id, .host = id, .slots = slots, .cpus = cpus, .gpus = gpus},
             answer.done());
         ASSERT_TRUE(answer.get().has_value());
@@ -31,7 +31,7 @@ protected:
     std::string obstacle() {
         std::string text;
         EXPECT_TRUE(world_.studies()
-                        .read("s", [&](const Study& study) { text = study.obstacle(); })
+                        .read("s", [&](const Study& study) { text = study.attendance().obstacle; })
                         .has_value());
         return text;
     }
@@ -78,7 +78,7 @@ TEST_F(Leases, AnAgentThatWaitsGetsTheTrialWhenItsGpuIsFree) {
     const std::vector<Lease> first = lease("a", 2);
     ASSERT_EQ(first.size(), 1u);
     Answer<LeaseReply> waits;
-    world_.studies().lease("a", {.free_slots = 1, .wait_ms = 10'000}, waits.done());
+    world_.studies().agents().lease("a", {.free_slots = 1, .wait_ms = 10'000}, waits.done());
     EXPECT_FALSE(waits.is_there());
     end("a", first[0]);
     EXPECT_EQ(waits.get()->leases.size(), 1u);
@@ -112,7 +112,7 @@ TEST_F(Leases, AnAgentThatLeavesIsForgottenAtOnce) {
     ASSERT_TRUE(world_.create(R"("budget": {"trials": 3})").has_value());
     const auto leave = [&](const std::string& id, std::vector<AttemptId> running) {
         Answer<RegisterReply> answer;
-        world_.studies().register_agent(
+        world_.studies().agents().register_agent(
             {.agent_id = id, .slots = 0, .running = std::move(running), .leaving = true},
             answer.done());
         EXPECT_TRUE(answer.get().has_value());

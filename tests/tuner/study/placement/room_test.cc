@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/study/placement/peak_memory.h"
 #include "tuner/study/trial/holder.h"
-#include "tuner/study/trial/peak_memory.h"
 
 namespace tune::tuner {
 namespace {

@@ -29,12 +29,12 @@ class Scheduling : public ::testing::Test {
 protected:
     void join(const std::string& id, int slots, int gpus = 0) {
         Answer<RegisterReply> answer;
-        world_.studies().register_agent({.agent_id = id,
-                                         .host = "host-" + id,
-                                         .slots = slots,
-                                         .cpus = 16,
-                                         .gpus = gpus_of(gpus)},
-                                        answer.done());
+        world_.studies().agents().register_agent({.agent_id = id,
+                                                  .host = "host-" + id,
+                                                  .slots = slots,
+                                                  .cpus = 16,
+                                                  .gpus = gpus_of(gpus)},
+                                                 answer.done());
         ASSERT_TRUE(answer.get().has_value());
     }
     /// As many trials as the agent has places now, or what begins to wait.
@@ -45,7 +45,8 @@ protected:
     }
     void wait(const std::string& id, int slots = 8) {
         polls_[id] = std::make_unique<Answer<LeaseReply>>();
-        world_.studies().lease(id, {.free_slots = slots, .wait_ms = 25'000}, polls_[id]->done());
+        world_.studies().agents().lease(id, {.free_slots = slots, .wait_ms = 25'000},
+                                        polls_[id]->done());
     }
     std::vector<Lease> given(const std::string& id) {
         Result<LeaseReply> reply = polls_.at(id)->get();
@@ -274,9 +275,10 @@ TEST_F(Scheduling, ARunningStudyGetsAnotherPriority) {
     EXPECT_THAT(preempted("a", first), SizeIs(1));
     world_.reopen();
     int priority = 0;
-    ASSERT_TRUE(world_.studies()
-                    .read("second", [&](const Study& study) { priority = study.priority(); })
-                    .has_value());
+    ASSERT_TRUE(
+        world_.studies()
+            .read("second", [&](const Study& study) { priority = study.definition().priority(); })
+            .has_value());
     EXPECT_EQ(priority, 10);
     Answer<void> bad;
     world_.studies().set_priority("second", 1001, bad.done());

@@ -266,9 +266,10 @@ private:
                                   std::set<std::uint64_t> running;
                                   for (const Held& held : held_)
                                       if (!held.is_stale) running.insert(held.number);
-                                  EXPECT_EQ(study.running(), running);
+                                  EXPECT_EQ(study.trials().running(), running);
                                   std::size_t all = 0;
-                                  for (const std::size_t count : study.counts()) all += count;
+                                  for (const std::size_t count : study.trials().counts())
+                                      all += count;
                                   EXPECT_EQ(all, study.trials().size());
                               })
                         .has_value());

@@ -41,7 +41,7 @@ public:
                                .created_ms = 1};
         config.sampler.seed = identity.seed;
         study_ = std::make_unique<Study>(std::move(identity), std::move(config));
-        study_->suggest_elsewhere();
+        study_->suggestions().suggest_elsewhere();
         write_study();
     }
 
@@ -91,17 +91,17 @@ private:
     }
 
     void begin(const SuggestionWish& wish) {
-        if (study_->is_suggesting() || !study_->check_enqueue()) return;
+        if (study_->suggestions().is_suggesting() || !study_->budget().check_enqueue()) return;
         if (wish.what == SuggestionWish::For::kTrial &&
-            (!study_->queued().empty() || !study_->may_start(now_ms_)))
+            (!study_->trials().queued().empty() || !study_->may_start(now_ms_)))
             return;
-        work_ = study_->begin_suggestion(wish, 1 + pick(6));
+        work_ = study_->suggestions().begin(wish, 1 + pick(6));
     }
     void end_suggestion() {
         if (!work_) return;
         const SuggestionWork work = *std::exchange(work_, std::nullopt);
         const Suggestion made = suggest(work);
-        if (!study_->end_suggestion(work, made) || !work.is_up_to_date || !made.point) return;
+        if (!study_->suggestions().end(work, made) || !work.is_up_to_date || !made.point) return;
         const Result<Trial*> added = study_->add_suggested(work, made, now_ms_);
         ASSERT_TRUE(added.has_value()) << added.error().text();
         if (work.wish.what == SuggestionWish::For::kGiven)
@@ -110,7 +110,7 @@ private:
         write(**added);
     }
     void start() {
-        if (study_->queued().empty() || !study_->may_start(now_ms_)) return;
+        if (study_->trials().queued().empty() || !study_->may_start(now_ms_)) return;
         Trial& trial = study_->start({.holder = {.agent_id = "a", .ttl_ms = 10},
                                       .worker = "w",
                                       .ask_request = {},
@@ -120,14 +120,14 @@ private:
         write(trial);
     }
     void report() {
-        if (Trial* trial = any(study_->running()))
+        if (Trial* trial = any(study_->trials().running()))
             study_->report(
                 *trial, "loss",
                 {static_cast<std::int64_t>(pick(5)), now_ms_, static_cast<double>(pick(100))},
                 trial->attempt);
     }
     void finish() {
-        Trial* trial = any(study_->running());
+        Trial* trial = any(study_->trials().running());
         if (trial == nullptr) return;
         constexpr Outcome kOutcomes[] = {Outcome::kDone,   Outcome::kDone,     Outcome::kPruned,
                                          Outcome::kFailed, Outcome::kOom,      Outcome::kPreempted,
@@ -139,7 +139,7 @@ private:
         write(*trial);
     }
     void lose() {
-        if (Trial* trial = any(study_->running())) {
+        if (Trial* trial = any(study_->trials().running())) {
             study_->lose_attempt(*trial, "silent", now_ms_);
             write(*trial);
         }
@@ -170,16 +170,16 @@ private:
     /// The server dies: what is being suggested is lost, what was written is not.
     void restart() {
         work_.reset();
-        Result<Study> read = study_from_document(document_);
+        Result<std::unique_ptr<Study>> read = study_from_document(document_);
         ASSERT_TRUE(read.has_value()) << read.error().text();
-        study_ = std::make_unique<Study>(std::move(read).value());
+        study_ = std::move(read).value();
         for (Trial& trial : read_trials()) {
-            ASSERT_TRUE(study_->bring_up(trial).has_value());
+            ASSERT_TRUE(study_->definition().bring_up(trial).has_value());
             study_->restore(std::move(trial));
         }
-        while (study_->pruner().is_behind() && !study_->replay_history(100)) {
+        while (study_->pruner().is_behind() && !study_->pruner().replay(study_->trials(), 100)) {
         }
-        study_->suggest_elsewhere();
+        study_->suggestions().suggest_elsewhere();
     }
     std::vector<Trial> read_trials() {
         std::vector<Trial> trials;
@@ -192,14 +192,15 @@ private:
     }
 
     void check() {
-        EXPECT_LE(study_->trials().size() - study_->excused_count(), kTrials);
+        EXPECT_LE(study_->trials().size() - study_->beginning().count(), kTrials);
         EXPECT_EQ(study_->trials().size(), trials_.size()) << "no trial is lost, none comes twice";
-        EXPECT_LE(study_->running().size(), 5u);
+        EXPECT_LE(study_->trials().running().size(), 5u);
         std::set<std::int64_t> positions;
         for (const Trial& trial : study_->trials()) {
-            EXPECT_EQ(study_->running().contains(trial.number),
+            EXPECT_EQ(study_->trials().running().contains(trial.number),
                       trial.state == TrialState::kRunning);
-            EXPECT_EQ(study_->queued().contains(trial.number), trial.state == TrialState::kQueued);
+            EXPECT_EQ(study_->trials().queued().contains(trial.number),
+                      trial.state == TrialState::kQueued);
             EXPECT_TRUE(positions.insert(trial.asked_at).second) << "a position is given once";
             if (!is_ended(trial.state)) continue;
             EXPECT_TRUE(positions.insert(trial.ended_at).second) << "a position is given once";
@@ -216,11 +217,11 @@ private:
             now_ms_ += 10;
             end_suggestion();
             if (study_->complete_if_done(now_ms_)) return;
-            if (study_->needs_look()) begin({.what = SuggestionWish::For::kLook});
+            if (study_->suggestions().needs_look()) begin({.what = SuggestionWish::For::kLook});
             begin({});
             start();
             if (pick(2) == 0) continue;
-            if (Trial* trial = any(study_->running())) {
+            if (Trial* trial = any(study_->trials().running())) {
                 study_->report(*trial, "loss", {9, now_ms_, 1}, trial->attempt);
                 study_->settle(*trial, {.outcome = Outcome::kDone}, now_ms_);
                 write(*trial);
@@ -230,9 +231,9 @@ private:
     }
     void replay() {
         write_study();
-        const Result<Study> read = study_from_document(document_);
+        const auto read = study_from_document(document_);
         ASSERT_TRUE(read.has_value());
-        const auto report = tuner::replay(*read, read_trials(), [] { return false; });
+        const auto report = tuner::replay(**read, read_trials(), [] { return false; });
         ASSERT_TRUE(report.has_value()) << report.error().text();
         for (const ReplayDifference& other : report->differences)
             ADD_FAILURE() << "trial " << other.number << ", " << other.parameter << ": recorded "

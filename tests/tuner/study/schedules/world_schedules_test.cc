@@ -167,11 +167,11 @@ private:
     void ask(const std::string& study) {
         Answer<std::vector<AskedTrial>> answer;
         const std::int64_t ttl_ms = pick(2) == 0 ? 0 : World::kTtl_ms;
-        world_.studies().ask({.study = study,
-                              .count = static_cast<int>(1 + pick(2)),
-                              .worker = "client",
-                              .lease_ttl_ms = ttl_ms},
-                             answer.done());
+        world_.studies().clients().ask({.study = study,
+                                        .count = static_cast<int>(1 + pick(2)),
+                                        .worker = "client",
+                                        .lease_ttl_ms = ttl_ms},
+                                       answer.done());
         const auto asked = answer.get();
         EXPECT_TRUE(asked.has_value() || is_full_) << asked.error().text();
         if (!asked) return;
@@ -252,7 +252,7 @@ private:
         const HeldAttempt held = late[pick(late.size())];
         if (held.agent.empty()) {
             Answer<std::optional<Action>> answer;
-            world_.studies().report(
+            world_.studies().clients().report(
                 {.trial = {held.trial.first, held.trial.second, held.attempt}, .value = -1000},
                 answer.done());
             const auto reported = answer.get();
@@ -260,7 +260,7 @@ private:
             return;
         }
         Answer<ReportReply> answer;
-        world_.studies().report_metrics(
+        world_.studies().agents().report_metrics(
             held.agent,
             {.reports = {{.run_id = held.run_id,
                           .attempt = held.attempt,
@@ -314,8 +314,8 @@ private:
         if (!beat && beat.error().code == Code::kResourceDoesNotExist) register_agent(agent);
         if (const auto held = any_current(); held && held->agent.empty()) {
             Answer<std::optional<Action>> answer;
-            world_.studies().renew({held->trial.first, held->trial.second, held->attempt},
-                                   answer.done());
+            world_.studies().clients().renew({held->trial.first, held->trial.second, held->attempt},
+                                             answer.done());
             EXPECT_TRUE(answer.get().has_value());
         }
     }
@@ -454,8 +454,8 @@ private:
                                       is_completed = study.state() == StudyState::kCompleted;
                                       if (!is_completed) return;
                                       EXPECT_EQ(study.trials().size(), budgets_[name]);
-                                      EXPECT_TRUE(study.running().empty());
-                                      EXPECT_TRUE(study.queued().empty());
+                                      EXPECT_TRUE(study.trials().running().empty());
+                                      EXPECT_TRUE(study.trials().queued().empty());
                                   })
                             .has_value());
             if (!is_completed) return false;

@@ -81,7 +81,7 @@ void StudyWriter::trial_written(LockedBatch& locked, Study& study, Trial& trial,
         study.state() == StudyState::kRunning) {
         study.set_state(StudyState::kPaused,
                         "paused: a trial could not be written (" + result.error().message + ")");
-        log_warning("study '" + study.name() + "' " + study.note());
+        log_warning("study '" + study.name() + "' " + study.status().note);
         write_study(locked, study, {});
     }
     if (written) written(locked, std::move(result));

@@ -278,8 +278,9 @@ void AgentCalls::settle(const std::string& agent_id, const AttemptId& attempt,
     Member* const member = attempts_.current_member(ref, agent_id, attempt.attempt);
     if (member == nullptr) return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
-    study.note_activity(clock_.now_ms());  // it asks for the next trial in a moment
-    const std::uint64_t best = study.best_version();
+    study.attendance().last_activity_ms =
+        clock_.now_ms();  // it asks for the next trial in a moment
+    const std::uint64_t best = study.front().version();
     // One that could not be begun leaves its place to none yet: the agent says when.
     const bool is_place_free = request.outcome != Outcome::kLost;
     ref.trial->progress->is_unheard = credentials_.is_unheard(attempt.run_id);
@@ -292,7 +293,7 @@ void AgentCalls::settle(const std::string& agent_id, const AttemptId& attempt,
         attempts_.settle(ref, request);
         answer_finish(locked, ref, &request, std::move(done));
     }
-    if (study.best_version() != best) writer_.write_best(locked, study);
+    if (study.front().version() != best) writer_.write_best(locked, study);
     if (is_place_free) polls_.gain_place(locked, agent_id);
     events_.after_change(locked, study);
 }

@@ -1,7 +1,9 @@
 #pragma once
-// What agents say: that they are there, what their trials report, and how these end.
+// What agents say: that they are there and ask for work, what their trials report, and how these
+// end.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/study/registry/attempt_credentials.h"
@@ -15,7 +17,8 @@
 
 namespace tune::tuner {
 
-/// Thread-safe: each call takes the lock of Studies. What the calls do: Studies.
+/// Thread-safe: each call takes the lock of Studies, and completions are called as those of Studies
+/// are. What the calls do: tuner/protocol.h.
 class AgentCalls {
 public:
     AgentCalls(const StudyServices& in, const AttemptCredentials& credentials, Agents& agents,
@@ -37,6 +40,16 @@ public:
           polls_(polls) {}
 
     void register_agent(RegisterRequest request, Done<RegisterReply> done);
+    void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done) {
+        leases_.lease(agent_id, std::move(request), std::move(done));
+    }
+    void heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                   Done<HeartbeatReply> done) {
+        polls_.heartbeat(agent_id, std::move(request), std::move(done));
+    }
+    void poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
+        polls_.poll(agent_id, std::move(request), std::move(done));
+    }
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);

@@ -244,14 +244,15 @@ Usage Agents::used_by(const std::vector<Share>& shares) {
 }
 
 void Agents::count(const Study& study, const Usage& used, bool is_taken) {
-    for (Usage* const sum : {&held_of_[&study], &held_by_user_[study.user()]})
+    for (Usage* const sum : {&held_of_[&study], &held_by_user_[study.definition().user()]})
         if (is_taken)
             *sum += used;
         else
             *sum -= used;
     // Neither list outlives what it lists.
     if (held_of_[&study] == Usage()) held_of_.erase(&study);
-    if (held_by_user_[study.user()] == Usage()) held_by_user_.erase(study.user());
+    if (held_by_user_[study.definition().user()] == Usage())
+        held_by_user_.erase(study.definition().user());
 }
 
 Usage Agents::held_of(const Study& study) const {

@@ -22,7 +22,7 @@ void add_origin(const Study& study, const Trial& trial, Lease& lease) {
     if (!trial.origin->parent) return;
     lease.env.push_back({"TUNE_PARENT", std::to_string(*trial.origin->parent)});
     lease.resume_from = trial_key(study.identity(), *trial.origin->parent);
-    if (const Trial* parent = study.find(*trial.origin->parent))
+    if (const Trial* parent = study.trials().find(*trial.origin->parent))
         lease.resume_run_id = parent->run_id;
 }
 
@@ -47,7 +47,7 @@ Lease make_lease(const Study& study, const Trial& trial, const Member& member) {
     lease.run_id = trial.run_id;
     lease.experiment_id = std::to_string(study.identity().experiment_id);
     lease.params_json = to_text(config.space.to_json(trial.point));
-    lease.seed = study.trial_seed(trial.number);
+    lease.seed = study.definition().trial_seed(trial.number);
     lease.command = fill_command(config.command, config.space, trial.point,
                                  {.study = study.name(),
                                   .trial = trial.number,

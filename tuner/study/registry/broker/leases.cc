@@ -141,7 +141,7 @@ void Leases::continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>
         const bool joins = agent->room.pools.contains(part->pool);
         if (!joins && granting->places_taken >= granting->poll.request.free_slots) break;
         if (granting->started.size() >= kGrantMax) break;
-        if (study->queued().empty()) {
+        if (study->trials().queued().empty()) {
             const bool is_late = clock_.monotonic_ms() - granting->since_ms > kGatherMax_ms;
             if (is_late && !granting->started.empty()) break;
             const auto go_on = [this, granting](LockedBatch& later, const Result<Trial*>&) {

@@ -29,12 +29,12 @@ QueueView QueueReport::view(std::size_t agents_max) {
     for (const auto& [name, study] : book_.all()) {
         const bool is_over =
             study->state() == StudyState::kCompleted || study->state() == StudyState::kStopped;
-        if (is_over && study->running().empty()) continue;
+        if (is_over && study->trials().running().empty()) continue;
         view.studies.push_back({.study = name,
-                                .queued = study->queued().size(),
-                                .running = study->running().size(),
-                                .needs = study->needs(),
-                                .user = study->user(),
+                                .queued = study->trials().queued().size(),
+                                .running = study->trials().running().size(),
+                                .needs = study->needs().of_next(),
+                                .user = study->definition().user(),
                                 .priority = turns_.priority_of(*study),
                                 .share = turns_.standing_of(*study).share,
                                 .held = agents_.held_of(*study),
@@ -117,8 +117,9 @@ std::string QueueReport::why_after(const Study& study, const Study& other) const
         return name + "its priority is " + std::to_string(before.priority) + ", not " +
                std::to_string(own.priority);
     if (before.user_share < own.user_share)
-        return name + "user '" + other.user() + "' holds " + percent(before.user_share) +
-               " of the machines, user '" + study.user() + "' " + percent(own.user_share);
+        return name + "user '" + other.definition().user() + "' holds " +
+               percent(before.user_share) + " of the machines, user '" + study.definition().user() +
+               "' " + percent(own.user_share);
     if (before.share < own.share)
         return name + "it holds " + percent(before.share) + " of the machines, this one " +
                percent(own.share);
@@ -136,14 +137,15 @@ std::string QueueReport::why_waiting(Study& study) {
     if (phase_.draining) return "the server is stopping";
     if (writer_.error()) return "the server cannot write: " + writer_.error()->message;
     const auto parallel = study.config().budget.parallel;
-    if (parallel && study.running().size() >= static_cast<std::size_t>(*parallel))
+    if (parallel && study.trials().running().size() >= static_cast<std::size_t>(*parallel))
         return "it runs as many trials at a time as it may (" + std::to_string(*parallel) + ")";
     if (!turns_.may_lease(study)) return "its budget starts no more trials";
-    if (!study.obstacle().empty()) return study.obstacle();
+    if (!study.attendance().obstacle.empty()) return study.attendance().obstacle;
     if (const std::string quota = turns_.quota_reason(study); !quota.empty()) return quota;
     for (const Hold& hold : backfill_.holds().all())
         if (hold.study == &study) return why_kept(hold);
-    if (study.is_suggesting() && study.queued().empty()) return "a point is being suggested";
+    if (study.suggestions().is_suggesting() && study.trials().queued().empty())
+        return "a point is being suggested";
     if (const Study* const other = backfill_.study_before(study))
         if (const std::string why = why_after(study, *other); !why.empty()) return why;
     if (!backfill_.holds().empty())

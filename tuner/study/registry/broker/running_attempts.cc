@@ -101,7 +101,7 @@ std::optional<FinishRequest> RunningAttempts::end_part(LockedBatch& locked, cons
 }
 
 void RunningAttempts::settle(const TrialRef& ref, const FinishRequest& finish) {
-    ref.study->note_peaks(*ref.trial, finish);
+    ref.study->needs().note_peaks(*ref.trial, finish);
     ref.study->settle(*ref.trial, finish, clock_.now_ms());
     const ResourcesConfig& resources = ref.study->config().resources;
     if (resources.learns_memory || resources.learns_gpu_memory) events_.note_obstacle(*ref.study);

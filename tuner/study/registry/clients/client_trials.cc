@@ -142,7 +142,7 @@ AskedTrial asked(const Study& study, const Trial& trial) {
             .run_id = trial.run_id,
             .experiment_id = study.identity().experiment_id,
             .params_json = to_text(study.config().space.to_json(trial.point)),
-            .seed = study.trial_seed(trial.number),
+            .seed = study.definition().trial_seed(trial.number),
             .origin = trial.origin,
             .steps = steps_of(study, trial).value_or(Steps())};
 }
@@ -188,7 +188,7 @@ Result<std::optional<TrialRef>> ClientTrials::held_by_client(const TrialName& na
     TUNE_TRY(ref, find_named(name));
     if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
     TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
-    ref.study->note_activity(clock_.now_ms());
+    ref.study->attendance().last_activity_ms = clock_.now_ms();
     return std::optional(ref);
 }
 
@@ -206,23 +206,24 @@ void ClientTrials::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
         return locked.after([done, error = book_.no_such_study(request.study)] { done(error); });
     if (const auto usable = check_usable(*study); !usable)
         return locked.after([done, error = usable.error()] { done(error); });
-    study->note_activity(clock_.now_ms());
-    if (request.count < 1 || request.count > Studies::kAskCountMax)
+    study->attendance().last_activity_ms = clock_.now_ms();
+    if (request.count < 1 || request.count > kAskCountMax)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "count must be 1.." + std::to_string(Studies::kAskCountMax)});
+                       "count must be 1.." + std::to_string(kAskCountMax)});
         });
-    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > Studies::kAskLeaseMax_ms)
+    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "lease_ttl_ms must be 0.." + std::to_string(Studies::kAskLeaseMax_ms)});
+                       "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
         });
     const auto key = std::pair<const Study*, std::string>(study, request.request_id);
     if (const auto same = asking_.find(key); same != asking_.end() && !key.second.empty())
         return same->second->done.push_back(std::move(done));
     auto asking = std::make_shared<Asking>();
     asking->study = study;
-    asking->trials = study->started_by_request(request.request_id);
+    for (const std::uint64_t number : study->trials().started_by_request(request.request_id))
+        asking->trials.push_back(study->find(number));
     asking->request = std::move(request);
     asking->done.push_back(std::move(done));
     if (!key.second.empty()) asking_[key] = asking;
@@ -235,7 +236,7 @@ void ClientTrials::continue_ask(LockedBatch& locked, const std::shared_ptr<Askin
     while (!phase_.draining && asking->trials.size() < static_cast<std::size_t>(request.count)) {
         suggestions_.reuse_known(locked, study);
         if (!study.may_start(clock_.now_ms())) break;
-        if (study.queued().empty()) {
+        if (study.trials().queued().empty()) {
             const auto go_on = [this, asking](LockedBatch& later, const Result<Trial*>&) {
                 continue_ask(later, asking);
             };
@@ -314,9 +315,9 @@ void ClientTrials::enqueue(const std::string& name, const std::string& params_js
     Study* study = book_.find(name);
     if (study == nullptr) return refuse(book_.no_such_study(name));
     if (const auto usable = check_usable(*study); !usable) return refuse(usable.error());
-    study->note_activity(clock_.now_ms());
-    if (Trial* known = study->enqueued_by_request(request_id))
-        return answer_enqueued(locked, *study, *known, std::move(done));
+    study->attendance().last_activity_ms = clock_.now_ms();
+    if (const auto known = study->trials().enqueued_by_request(request_id))
+        return answer_enqueued(locked, *study, *study->find(*known), std::move(done));
     const Result<Json> params = parse_json(params_json);
     if (!params) return refuse(params.error());
     const Result<Point> point = study->config().space.point_from_json(*params);
@@ -337,7 +338,8 @@ void ClientTrials::enqueue_point(LockedBatch& locked, Study& study, Point point,
               .settled = {}};
     wish.settled = [this, &study, point, request_id = std::move(request_id),
                     done = std::move(done)](LockedBatch& later, const Result<Trial*>& added) {
-        Trial* known = study.enqueued_by_request(request_id);
+        const auto earlier = study.trials().enqueued_by_request(request_id);
+        Trial* known = earlier ? study.find(*earlier) : nullptr;
         if (known == nullptr) {
             const Error error =
                 added ? Error{Code::kTemporarilyUnavailable, "the server is stopping; try again"}
@@ -495,7 +497,7 @@ void ClientTrials::tell_after_metrics(TellRequest request, Done<void> done) {
         if (applied) applied = apply_tell(locked, *ref, request);
         if (!applied) return locked.after([done, error = applied.error()] { done(error); });
     }
-    ref->study->note_activity(clock_.now_ms());
+    ref->study->attendance().last_activity_ms = clock_.now_ms();
     answer_written(locked, *ref, std::move(done));
     events_.after_change(locked, *ref->study);
 }
@@ -526,7 +528,7 @@ Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
     trial.finish_attempt = trial.attempt;
     write_final_values(locked, ref, given, request.cost);
     trial.progress->cost = std::max(trial.progress->cost, final_cost(study, given, request.cost));
-    const std::uint64_t best = study.best_version();
+    const std::uint64_t best = study.front().version();
     if (state == TrialState::kFailed) {
         study.settle(trial,
                      {.request_id = request.request_id,
@@ -534,7 +536,7 @@ Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
                       .reason = request.reason},
                      clock_.now_ms());
     } else if (state == TrialState::kComplete && outcome.result) {
-        study.complete(trial, *outcome.result, request.reason, clock_.now_ms());
+        study.finish(trial, completed(*outcome.result, request.reason, clock_.now_ms()));
     } else if (state == TrialState::kComplete || (request.value && std::isnan(*request.value))) {
         const std::string& metric =
             state == TrialState::kComplete ? outcome.bad_metric : study.config().metric.name;
@@ -548,7 +550,7 @@ Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
                              .now_ms = clock_.now_ms(),
                              .more_values = request.more_values});
     }
-    if (study.best_version() != best) writer_.write_best(locked, study);
+    if (study.front().version() != best) writer_.write_best(locked, study);
     return {};
 }
 

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "tuner/study/registry/bookkeeping/study_services.h"
+#include "tuner/study/registry/clients/client_requests.h"
 
 namespace tune::tuner {
 
 /// Thread-safe; each public call takes the lock of Studies, but for `names`, which is called under
-/// it. What the calls do: Studies.
+/// it. Completions are called as those of Studies are.
 class ClientTrials {
 public:
     explicit ClientTrials(const StudyServices& in)
@@ -26,12 +27,30 @@ public:
           writer_(in.writer),
           suggestions_(in.suggestions) {}
 
+    /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.
+    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax,
+    /// a lease outside 0..kAskLeaseMax_ms.
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
+    /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
+    /// kResourceConflict for an attempt that is not the current one; kInvalidParameterValue for a
+    /// metric that the study does not measure, or none where it has several objectives; for a trial
+    /// with a lease whose attempt is not named.
     void report(ClientReport report, Done<std::optional<Action>> done);
-    void renew(const TrialName& name, Done<std::optional<Action>> done);
+    /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
+    /// Nothing is written. Errors: those of report about the attempt.
+    void renew(const TrialName& trial, Done<std::optional<Action>> done);
+    /// Asks the agents of a running trial for a trace of so many steps. Errors:
+    /// kResourceDoesNotExist; kInvalidParameterValue for steps outside 1..kProfileStepsMax;
+    /// kResourceConflict for a trial that does not run, or not in a process of its own of an agent.
+    void profile(const TrialName& trial, std::int64_t steps, Done<void> done);
+    /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
+    /// the current one or a trial that has ended otherwise (cancelled: fine);
+    /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that
+    /// the study does not have, a complete trial of which a value is missing, a trial with a lease
+    /// whose attempt is not named.
     void tell(TellRequest request, Done<void> done);
-    void profile(const TrialName& name, std::int64_t steps, Done<void> done);
-    void enqueue(const std::string& name, const std::string& params_json, std::string request_id,
+    /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
+    void enqueue(const std::string& study, const std::string& params_json, std::string request_id,
                  Done<AskedTrial> done);
 
     /// Whether an ask that is being answered is about the study. Under the lock.

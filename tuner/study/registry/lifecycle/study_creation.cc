@@ -32,7 +32,7 @@ std::string list_of(const std::vector<std::string>& differences) {
     return text;
 }
 
-/// Of what Study::differences says.
+/// Of what StudyDefinition::differences says.
 bool are_of_space(const std::vector<std::string>& differences) {
     return std::all_of(differences.begin(), differences.end(), [](const std::string& difference) {
         return difference.starts_with("space.");
@@ -89,7 +89,7 @@ void StudyCreation::create(StudyConfig config, CreateOptions options, Done<Creat
     Study* const study = book_.find(shared->config.study);
     const bool is_extended = study != nullptr && options.extend && !options.only_new &&
                              study->config().space != shared->config.space &&
-                             are_of_space(study->differences(shared->config));
+                             are_of_space(study->definition().differences(shared->config));
     if (study != nullptr && !is_extended) return resume(locked, *study, std::move(*shared));
     const auto job = [this, shared, is_extended] {
         if (is_extended) return extend(std::move(*shared));
@@ -114,16 +114,18 @@ void StudyCreation::extend(Wanted wanted) {
             LockedBatch locked(lock_);
             Study* const study = book_.find(name);
             if (study == nullptr) break;  // it was removed meanwhile
-            Study::Extension& begun = wanted.extension;
-            if (begun.from != study->config().space) begun = {.from = study->config().space};
-            const auto& trials = study->trials();
-            const std::size_t end = std::min(trials.size(), begun.points.size() + kLoadSlice);
-            for (std::size_t at = begun.points.size(); at < end; ++at)
+            Extension& begun = wanted.extension;
+            const Space& from = study->config().space;
+            if (!begun.leads(from, wanted.config.space))
+                begun = Extension(from, wanted.config.space);
+            const TrialTable& trials = study->trials();
+            const std::size_t end = std::min(trials.size(), begun.count() + kLoadSlice);
+            for (std::size_t at = begun.count(); at < end; ++at)
                 some.emplace_back(trials[at].point, trials[at].fixed);
             if (some.empty()) return resume(locked, *study, std::move(wanted));
         }
         for (const auto& [point, fixed] : some) {
-            fits = Study::extend_trial(point, fixed, wanted.config.space, wanted.extension);
+            fits = wanted.extension.add(point, fixed);
             if (!fits) break;
         }
     }
@@ -191,7 +193,7 @@ void StudyCreation::create_in_experiment(Wanted wanted, std::int64_t experiment_
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     // A model of the earlier study's trials may take its time: nobody else knows this study yet.
     const std::vector<Trial*> first = begin_warm(*made);
-    made->suggest_elsewhere();
+    made->suggestions().suggest_elsewhere();
     LockedBatch locked(lock_);
     if (Study* faster = book_.find(as_wanted.study)) {
         wanted.config = as_wanted;
@@ -208,7 +210,7 @@ void StudyCreation::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
         log_info("study '" + study.name() + "': sampler " +
                  std::string(study.config().sampler.name()) + ": " + outlook);
     book_.add(std::move(made));
-    study.note_activity(clock_.now_ms());
+    study.attendance().last_activity_ms = clock_.now_ms();
     events_.note_obstacle(study);
     for (Trial* trial : first) book_.admit(study, *trial);
     locked.write(create_study_commands(study), [this, &study, done = std::move(done),
@@ -277,7 +279,7 @@ Result<StudyCreation::Results> StudyCreation::take_results(const std::string& na
                 return Error{Code::kResourceDoesNotExist,
                              "warm_start.from: " + book_.no_such_study(name).message};
             hold = book_.retired().hold();
-            results.config = study->shared_config();
+            results.config = study->definition().shared_config();
         }
         bool is_whole = false;
         while (!is_whole) {
@@ -303,9 +305,8 @@ bool StudyCreation::take_slice(const Study& study, Results& results) {
 }
 
 Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
-                                              const CreateOptions& options,
-                                              Study::Extension begun) {
-    const std::vector<std::string> differences = study.differences(config);
+                                              const CreateOptions& options, Extension begun) {
+    const std::vector<std::string> differences = study.definition().differences(config);
     const bool is_space_alone = are_of_space(differences);
     if (differences.empty()) {
         study.reconfigure(std::move(config));
@@ -318,7 +319,7 @@ Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
         ways +=
             ", extend it (--extend, \"extend\": true; its trials then count with the init of "
             "parameters that are new)";
-    if (study.count(TrialState::kComplete) == 0)
+    if (study.trials().count(TrialState::kComplete) == 0)
         ways += options.replace
                     ? ", wait until nobody runs its trials any more, when it is replaced"
                     : ", replace it, as none of its trials is complete (\"replace\": true)";
@@ -343,8 +344,8 @@ void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {
     if (!taken)
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
-    study.note_activity(clock_.now_ms());
-    study.forget_failed_registration();
+    study.attendance().last_activity_ms = clock_.now_ms();
+    study.registration().forget_failed();
     const std::vector<Trial*> again = lifecycle_.run_again(study);
     loader_.prepare(locked, study);
     study.complete_if_done(clock_.now_ms());
@@ -361,16 +362,17 @@ void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {
 }
 
 bool StudyCreation::is_replaced(const Study& study, const Wanted& wanted) const {
-    if (!wanted.options.replace || study.count(TrialState::kComplete) > 0 || events_.is_held(study))
+    if (!wanted.options.replace || study.trials().count(TrialState::kComplete) > 0 ||
+        events_.is_held(study))
         return false;
-    const std::vector<std::string> differences = study.differences(wanted.config);
+    const std::vector<std::string> differences = study.definition().differences(wanted.config);
     const bool is_extended = wanted.options.extend && are_of_space(differences);
     return !differences.empty() && !is_extended;
 }
 
 /// The other one can be restored, so nothing is lost but the name.
 void StudyCreation::replace(LockedBatch& locked, Study& study, Wanted wanted) {
-    wanted.replaced = list_of(study.differences(wanted.config));
+    wanted.replaced = list_of(study.definition().differences(wanted.config));
     auto shared = std::make_shared<Wanted>(std::move(wanted));
     lifecycle_.erase(
         locked, study, {}, [this, shared](LockedBatch& later, const Result<void>& result) {

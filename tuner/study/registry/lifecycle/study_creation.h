@@ -38,8 +38,8 @@ private:
         StudyConfig config;
         CreateOptions options;
         Done<Created> done;
-        std::string replaced = {};        ///< how the study that was erased for this one differed
-        Study::Extension extension = {};  ///< of the one that is extended
+        std::string replaced = {};  ///< how the study that was erased for this one differed
+        Extension extension = {};   ///< of the one that is extended
     };
     void extend(Wanted wanted);
     void find_experiment(Wanted wanted);
@@ -66,7 +66,7 @@ private:
 
     void resume(LockedBatch& locked, Study& study, Wanted wanted);
     static Result<void> take_other_config(Study& study, StudyConfig config,
-                                          const CreateOptions& options, Study::Extension begun);
+                                          const CreateOptions& options, Extension begun);
     /// Whether the study gives way to the wanted one (CreateOptions::replace).
     [[nodiscard]] bool is_replaced(const Study& study, const Wanted& wanted) const;
     void replace(LockedBatch& locked, Study& study, Wanted wanted);

@@ -43,7 +43,7 @@ void StudyLifecycle::change(const std::string& name, Change change, Done<void> d
     });
     for (Trial* trial : again) writer_.write_trial(locked, *study, *trial, nullptr, {});
     if (study->state() == StudyState::kStopped) {
-        const std::set<std::uint64_t> running = study->running();
+        const std::set<std::uint64_t> running = study->trials().running();
         for (const std::uint64_t number : running)
             events_.direct(locked, *study, *study->find(number), Action::kStop,
                            "the study was stopped");
@@ -87,7 +87,7 @@ void StudyLifecycle::take_experiment(LockedBatch& locked, const tracker::Experim
         if (study->is_experiment_deleted() == is_deleted) continue;
         study->set_experiment_deleted(is_deleted);
         // What was decided before it was known why trials could not be written.
-        if (study->note().starts_with("paused: a trial could not be written"))
+        if (study->status().note.starts_with("paused: a trial could not be written"))
             study->set_state(StudyState::kRunning);
         if (!is_deleted) {
             writer_.write_detached(locked, *study);
@@ -110,7 +110,7 @@ void StudyLifecycle::rename(const std::string& name, const std::string& new_name
     if (book_.find(new_name) != nullptr || book_.is_unreadable(new_name))
         return refuse({Code::kResourceAlreadyExists,
                        "there is a study '" + new_name + "' already; choose another name"});
-    if (!study->running().empty())
+    if (!study->trials().running().empty())
         return refuse({Code::kResourceConflict, "trials of study '" + name +
                                                     "' are running, and who runs them knows it by "
                                                     "this name. `tune pause " +
@@ -155,11 +155,11 @@ void StudyLifecycle::rename_experiment(std::int64_t experiment_id, const std::st
 void StudyLifecycle::erase(LockedBatch& locked, Study& study, const Recording& record,
                            Written written) {
     std::set<std::string> agents;
-    for (const std::uint64_t number : study.running())
+    for (const std::uint64_t number : study.trials().running())
         for (const Member& member : study.find(number)->progress->holder.members)
             agents.insert(member.agent_id);
     // By way of write_trial: their credentials end with them.
-    const std::set<std::uint64_t> running = study.running();
+    const std::set<std::uint64_t> running = study.trials().running();
     for (const std::uint64_t number : running)
         writer_.finish_trial(locked, study, *study.find(number),
                              {.state = TrialState::kCancelled,
@@ -309,7 +309,7 @@ void StudyLifecycle::take_in(tracker::PutDocument document, tracker::DeleteDocum
 }
 
 void StudyLifecycle::show_attended(LockedBatch& locked, Study& study, bool is_attended) {
-    study.set_shown_attended(is_attended);
+    study.attendance().is_shown = is_attended;
     if (study.state() != StudyState::kRunning) return;
     std::vector<tracker::Command> commands;
     commands.push_back(tracker::UpdateRun{

@@ -27,14 +27,14 @@ bool has_all_values(const Trial& trial, const StudyConfig& config) {
 }  // namespace
 
 Result<std::unique_ptr<Study>> StudyLoader::read(const tracker::Document& document) const {
-    Result<Study> found = study_from_document(document.json_text);
+    Result<std::unique_ptr<Study>> found = study_from_document(document.json_text);
     if (!found) return Error{Code::kDataLoss, found.error().message, document.key};
-    auto study = std::make_unique<Study>(std::move(found).value());
+    std::unique_ptr<Study> study = std::move(found).value();
     if (study->name() != document.key)
         return Error{Code::kDataLoss, "it is the document of study '" + study->name() + "'",
                      document.key};
     TUNE_TRY_VOID(read_trials(*study));
-    study->suggest_elsewhere();
+    study->suggestions().suggest_elsewhere();
     const auto experiment = store_.get_experiment(study->identity().experiment_id);
     study->set_experiment_deleted(!experiment ||
                                   experiment->lifecycle_stage != tracker::LifecycleStage::kActive);
@@ -82,8 +82,8 @@ Study& StudyLoader::admit(std::unique_ptr<Study> admitted) {
         events_.follow(study, trial);
         if (trial.progress->holder.ttl_ms > 0) events_.begin_lease(trial);
     };
-    for (const std::uint64_t number : study.queued()) take_in(number);
-    for (const std::uint64_t number : study.running()) take_in(number);
+    for (const std::uint64_t number : study.trials().queued()) take_in(number);
+    for (const std::uint64_t number : study.trials().running()) take_in(number);
     return study;
 }
 
@@ -94,7 +94,7 @@ Result<void> StudyLoader::read_trials(Study& study) const {
         for (const tracker::Document& document : documents) {
             Result<Trial> trial = trial_from_document(document.json_text);
             if (!trial) return Error{Code::kDataLoss, trial.error().message, document.key};
-            const Result<void> fits = study.bring_up(*trial);
+            const Result<void> fits = study.definition().bring_up(*trial);
             if (!fits) return Error{Code::kDataLoss, fits.error().message, document.key};
             if (!has_all_values(*trial, study.config()))
                 return Error{Code::kDataLoss,
@@ -104,10 +104,11 @@ Result<void> StudyLoader::read_trials(Study& study) const {
     }
     for (std::uint64_t number = 0; number < study.trials().size(); ++number) {
         Trial& trial = *study.find(number);
-        study.note_peaks(trial);
+        study.needs().note_peaks(trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(read_progress(study, trial));
     }
-    const bool is_needed = study.state() == StudyState::kRunning || !study.running().empty();
+    const bool is_needed =
+        study.state() == StudyState::kRunning || !study.trials().running().empty();
     if (is_needed && with_reports(study).size() <= kHistoryAtOnceMax) load_history(study);
     study.complete_if_done(clock_.now_ms());
     return {};
@@ -196,7 +197,7 @@ std::vector<StudyLoader::Snapshot> StudyLoader::take_with_reports(const Study& s
     for (std::size_t begin = 0; begin < count; begin += kLoadSlice) {
         const auto lock = lock_.take();
         for (std::size_t number = begin; number < std::min(count, begin + kLoadSlice); ++number) {
-            const Trial& trial = *study.find(number);
+            const Trial& trial = study.trials()[number];
             if (may_have_reported(trial)) trials.push_back({trial.run_id, trial.number});
         }
     }
@@ -215,9 +216,9 @@ void StudyLoader::load_history(Study& study) const {
         std::vector<Objective::Row> rows;
         for (const tracker::Metric& metric : history->items)
             rows.push_back({metric.step, metric.timestamp_ms, metric.value});
-        study.replay_reports(trial.number, rows);
+        study.pruner().add_reports(study.trials()[trial.number], study.config().metric.name, rows);
     }
-    while (!study.replay_history(kHistorySlice)) {
+    while (!study.pruner().replay(study.trials(), kHistorySlice)) {
     }
 }
 
@@ -236,12 +237,12 @@ void StudyLoader::prepare(LockedBatch& locked, Study& study) {
             const auto lock = lock_.take();
             if (study.pruner().version() != version)
                 return;  // the change asks for the history anew
-            study.replay_reports(trial.number, rows);
+            study.pruner().add_reports(study.trials()[trial.number], metric, rows);
         }
         for (bool is_known = false; !is_known;) {
             const auto lock = lock_.take();
             is_known = phase_.stopping || study.pruner().version() != version ||
-                       study.replay_history(kHistorySlice);
+                       study.pruner().replay(study.trials(), kHistorySlice);
         }
     };
     locked.after([this, job = std::move(job)] {

@@ -20,7 +20,7 @@ constexpr int kTriesMax = 3;
 }  // namespace
 
 void Registrar::begin(LockedBatch& locked, Study& study) {
-    if (!study.wants_registration() || phase_.draining || phase_.stopping ||
+    if (!study.registration().is_wanted() || phase_.draining || phase_.stopping ||
         study.is_experiment_deleted())
         return;
     if (!under_way_.insert(&study).second) return;
@@ -69,7 +69,7 @@ void Registrar::end(Study& study, Registration registration) {
     if (!registration.error.empty())
         log_warning("study '" + study.name() + "': nothing is registered as '" + registration.name +
                     "': " + registration.error);
-    study.set_registration(std::move(registration));
+    study.registration().set(std::move(registration));
     writer_.write_study(locked, study, {});
 }
 

@@ -22,7 +22,7 @@ public:
           default_permission_(in.options.default_permission) {}
 
     /// Begins to register the model of the study's best trial, if that is wanted and due. What came
-    /// of it, the study notes (Study::set_registration).
+    /// of it, the study notes (RegistrationState).
     void begin(LockedBatch& locked, Study& study);
     /// Whether the study's model is on its way.
     [[nodiscard]] bool names(const Study& study) const { return under_way_.contains(&study); }

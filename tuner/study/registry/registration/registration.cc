@@ -36,7 +36,7 @@ Error may_not(const std::string& owner, const std::string& name) {
 }  // namespace
 
 RegistrationOrder registration_order(const Study& study) {
-    const Trial& best = *study.best();
+    const Trial& best = *study.front().best();
     const StudyIdentity& identity = study.identity();
     return {.name = study.config().register_as,
             .study = identity.name,

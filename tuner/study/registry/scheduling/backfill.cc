@@ -27,7 +27,7 @@ std::optional<Part> Backfill::part_beside_holds(const Agent& agent, const Study&
     for (const Hold* hold : holds) {
         if (hold->study == &study || turns_.priority_of(*hold->study) < turns_.priority_of(study))
             continue;
-        const auto kept = part_in(left, hold->study->needs(), hold->shape.nproc);
+        const auto kept = part_in(left, hold->study->needs().of_next(), hold->shape.nproc);
         if (!kept) return std::nullopt;
         take(left, *kept);
     }
@@ -35,7 +35,7 @@ std::optional<Part> Backfill::part_beside_holds(const Agent& agent, const Study&
 }
 
 std::optional<Part> Backfill::fit(const Agent& agent, const Study& study) const {
-    const TrialNeeds needs = study.needs();
+    const TrialNeeds needs = study.needs().of_next();
     const Shape& first = needs.shapes.front();  // those on one machine come first
     if (first.nodes > 1) return std::nullopt;
     return part_beside_holds(agent, study, needs, first.nproc);
@@ -78,7 +78,7 @@ std::set<std::string> Backfill::nearest_agents(const Study& study, const TrialNe
 
 void Backfill::hold_for(Study& study) {
     if (holds_.waiting() != nullptr || rests_.contains(&study)) return;
-    const TrialNeeds needs = study.needs();
+    const TrialNeeds needs = study.needs().of_next();
     const std::optional<Shape> shape = agents_.possible_shape(needs);
     if (!shape) return;
     const Hold& hold = holds_.add({.study = &study,
@@ -93,7 +93,7 @@ void Backfill::consider(const Agent& agent) {
     Hold* const hold = holds_.waiting();
     const std::string& id = agent.facts.agent_id;
     if (hold == nullptr || hold->agents.contains(id) || is_kept_before(id, *hold->study)) return;
-    const TrialNeeds needs = hold->study->needs();
+    const TrialNeeds needs = hold->study->needs().of_next();
     const int nproc = hold->shape.nproc;
     const std::optional<int> lacking = lacking_in(agent.room, needs, nproc);
     if (!lacking) return;
@@ -134,7 +134,7 @@ void Backfill::release(const Study& study, const std::vector<std::string>& ids) 
 
 /// Whether each of its agents has room now: then nothing runs there that has to end first.
 bool Backfill::is_ready(const Hold& hold) {
-    const TrialNeeds needs = hold.study->needs();
+    const TrialNeeds needs = hold.study->needs().of_next();
     return std::all_of(hold.agents.begin(), hold.agents.end(), [&](const std::string& id) {
         const Agent* const agent = agents_.find(id);
         return agent != nullptr && part_in(agent->room, needs, hold.shape.nproc);

@@ -73,7 +73,7 @@ void Gangs::place(LockedBatch& locked) {
 
 /// True: a trial was started, and another may be.
 bool Gangs::place_one(LockedBatch& locked, Study& study) {
-    const TrialNeeds needs = study.needs();
+    const TrialNeeds needs = study.needs().of_next();
     if (!needs.is_gang()) return false;
     suggestions_.reuse_known(locked, study);
     if (!study.may_start(clock_.now_ms())) return false;
@@ -82,7 +82,7 @@ bool Gangs::place_one(LockedBatch& locked, Study& study) {
         const std::vector<std::string> ids = choose_agents(study, needs, shape);
         if (ids.empty() || !turns_.is_within_quota(study, usage_on(ids, study, needs, shape)))
             continue;
-        if (study.queued().empty()) {
+        if (study.trials().queued().empty()) {
             if (!wanted_.insert(&study).second) return false;
             suggestions_.want(
                 locked, study,

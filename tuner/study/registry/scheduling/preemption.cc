@@ -36,7 +36,8 @@ void Preemption::preempt(LockedBatch& locked) {
         const int priority = turns_.priority_of(*study);
         if (study->state() == StudyState::kRunning && (!highest || priority > *highest))
             highest = priority;
-        if (!study->running().empty() && (!lowest || priority < *lowest)) lowest = priority;
+        if (!study->trials().running().empty() && (!lowest || priority < *lowest))
+            lowest = priority;
     }
     if (!lowest || !highest || *highest <= *lowest) return;
     for (Study* study : turns_.in_order()) {
@@ -46,7 +47,7 @@ void Preemption::preempt(LockedBatch& locked) {
 }
 
 void Preemption::preempt_for(LockedBatch& locked, Study& study) {
-    const TrialNeeds needs = study.needs();
+    const TrialNeeds needs = study.needs().of_next();
     const std::size_t wanted = study.startable(clock_.now_ms(), kPreemptingMax);
     // Who waits its turn does so no longer where places can be made.
     std::optional<Hold> waited;
@@ -101,7 +102,7 @@ std::optional<Room> Preemption::room_to_be(const Agent& agent, const Study& stud
         }
     for (const Hold* hold : backfill_.holds().on(id)) {
         if (turns_.priority_of(*hold->study) < turns_.priority_of(study)) continue;
-        const auto kept = part_in(room, hold->study->needs(), hold->shape.nproc);
+        const auto kept = part_in(room, hold->study->needs().of_next(), hold->shape.nproc);
         if (!kept) return std::nullopt;
         take(room, *kept);
     }
@@ -144,7 +145,8 @@ std::optional<std::vector<TrialRef>> Preemption::victims_on(const Agent& agent, 
 std::vector<std::string> Preemption::preemptible_agents(const Study& study) {
     std::vector<Study*> lower;
     for (const auto& [name, other] : book_.all())
-        if (!other->running().empty() && turns_.priority_of(*other) < turns_.priority_of(study))
+        if (!other->trials().running().empty() &&
+            turns_.priority_of(*other) < turns_.priority_of(study))
             lower.push_back(other.get());
     std::sort(lower.begin(), lower.end(), [this](const Study* a, const Study* b) {
         const Turns::Standing of_a = turns_.standing_of(*a);
@@ -154,7 +156,8 @@ std::vector<std::string> Preemption::preemptible_agents(const Study& study) {
     std::vector<std::string> ids;
     std::set<std::string> seen;
     for (Study* other : lower)
-        for (auto number = other->running().rbegin(); number != other->running().rend(); ++number)
+        for (auto number = other->trials().running().rbegin();
+             number != other->trials().running().rend(); ++number)
             for (const Member& member : other->find(*number)->progress->holder.members) {
                 if (ids.size() >= kCandidatesMax * 4) return ids;
                 if (!member.has_ended && seen.insert(member.agent_id).second)

@@ -27,18 +27,18 @@ Usage least_of(const TrialNeeds& needs) {
 }  // namespace
 
 int Turns::priority_of(const Study& study) const {
-    const int asked = study.priority();
+    const int asked = study.definition().priority();
     if (quotas_.empty()) return asked;
-    const Quota& quota = quotas_.of(study.user());
+    const Quota& quota = quotas_.of(study.definition().user());
     return quota.priority ? std::min(asked, *quota.priority) : asked;
 }
 
 Turns::Standing Turns::standing_of(const Study& study) const {
     const Usage& all = agents_.capacity();
     return {.priority = priority_of(study),
-            .user_share = dominant_share(agents_.held_by_user(study.user()), all),
+            .user_share = dominant_share(agents_.held_by_user(study.definition().user()), all),
             .share = dominant_share(agents_.held_of(study), all),
-            .running = study.running().size(),
+            .running = study.trials().running().size(),
             .name = &study.name()};
 }
 
@@ -54,7 +54,7 @@ bool Turns::may_lease(Study& study) const {
 }
 
 bool Turns::may_place(Study& study) const {
-    return study.obstacle().empty() && may_lease(study);
+    return study.attendance().obstacle.empty() && may_lease(study);
 }
 
 std::vector<Study*> Turns::in_order() const {
@@ -71,9 +71,10 @@ std::vector<Study*> Turns::in_order() const {
 void Turns::note_obstacle(Study& study) const {
     const bool is_for_agents = !study.config().command.empty();
     const bool is_served = options_.only_study.empty() || study.name() == options_.only_study;
-    std::string obstacle = is_for_agents && is_served ? agents_.obstacle(study.needs()) : "";
-    if (obstacle == study.obstacle()) return;
-    study.set_obstacle(std::move(obstacle));
+    std::string obstacle =
+        is_for_agents && is_served ? agents_.obstacle(study.needs().of_next()) : "";
+    if (obstacle == study.attendance().obstacle) return;
+    study.attendance().obstacle = std::move(obstacle);
 }
 
 void Turns::note_obstacles() const {
@@ -84,14 +85,17 @@ void Turns::note_obstacles() const {
 
 bool Turns::is_within_quota(const Study& study, const Usage& more) const {
     if (quotas_.empty()) return true;
-    const Quota& quota = quotas_.of(study.user());
-    return quota_obstacle(quota, study.user(), agents_.held_by_user(study.user()), more).empty();
+    const Quota& quota = quotas_.of(study.definition().user());
+    return quota_obstacle(quota, study.definition().user(),
+                          agents_.held_by_user(study.definition().user()), more)
+        .empty();
 }
 
 std::string Turns::quota_reason(const Study& study) const {
     if (quotas_.empty()) return {};
-    return quota_obstacle(quotas_.of(study.user()), study.user(),
-                          agents_.held_by_user(study.user()), least_of(study.needs()));
+    return quota_obstacle(quotas_.of(study.definition().user()), study.definition().user(),
+                          agents_.held_by_user(study.definition().user()),
+                          least_of(study.needs().of_next()));
 }
 
 Result<void> Turns::load_quotas() {

@@ -43,7 +43,7 @@ Result<ReplayReport> Replays::run(const std::string& name, const std::string& id
     for (const tracker::Document& document : studies) {
         if (document.key != name) continue;
         TUNE_TRY(read, study_from_document(document.json_text));
-        return tuner::replay(read, trials, [this] {
+        return tuner::replay(*read, trials, [this] {
             const auto lock = lock_.take();
             return phase_.stopping;
         });

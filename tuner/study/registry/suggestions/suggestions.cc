@@ -47,7 +47,8 @@ void Suggestions::want(LockedBatch& locked, Study& study, Wish wish) {
 /// Whether the study is completed, only its model may know.
 void Suggestions::complete_if_done(LockedBatch& locked, Study& study) {
     if (study.complete_if_done(clock_.now_ms())) return writer_.write_study(locked, study, {});
-    if (!study.needs_look() || phase_.draining) return;
+    const bool is_running = study.state() == StudyState::kRunning;
+    if (!is_running || !study.suggestions().needs_look() || phase_.draining) return;
     const auto found = lines_.find(&study);
     if (found != lines_.end() && found->second.is_served) return;  // it looks when it ends
     look(locked, study);
@@ -93,27 +94,28 @@ std::optional<SuggestionWork> Suggestions::next(LockedBatch& locked, Study& stud
         const Wish& first = line.waiting.front();
         Result<bool> needs = !phase_.draining;
         if (first.wanted.what == SuggestionWish::For::kTrial && !phase_.draining)
-            needs = study.queued().empty() && study.may_start(clock_.now_ms());
+            needs = study.trials().queued().empty() && study.may_start(clock_.now_ms());
         if (first.wanted.what == SuggestionWish::For::kGiven && !phase_.draining) {
-            const Result<void> allowed = study.check_enqueue();
-            const bool is_known = study.enqueued_by_request(first.request_id) != nullptr;
+            const Result<void> allowed = study.budget().check_enqueue();
+            const bool is_known = study.trials().enqueued_by_request(first.request_id).has_value();
             if (is_known)
                 needs = false;
             else if (!allowed)
                 needs = allowed.error();
         }
-        if (needs && *needs) return study.begin_suggestion(first.wanted, kNewsMax);
+        if (needs && *needs) return study.suggestions().begin(first.wanted, kNewsMax);
         answer_first(locked, study, needs ? Result<Trial*>(nullptr) : needs.error());
     }
 }
 
 void Suggestions::end(LockedBatch& locked, Study& study, const SuggestionWork& work,
                       const Suggestion& made) {
-    const bool counts = study.end_suggestion(work, made);
+    const bool counts = study.suggestions().end(work, made);
     if (phase_.draining || lines_[&study].waiting.empty()) return;
     if (!counts || !work.is_up_to_date) return;  // the first in the line is served again
     const bool is_given = work.wish.what == SuggestionWish::For::kGiven;
-    if (!is_given && (study.state() != StudyState::kRunning || study.over(clock_.now_ms())))
+    if (!is_given &&
+        (study.state() != StudyState::kRunning || study.budget().over(clock_.now_ms())))
         return answer_first(locked, study, nullptr);
     if (!made.point) return answer_first(locked, study, nullptr);
     const Result<Trial*> added = study.add_suggested(work, made, clock_.now_ms());
@@ -138,21 +140,21 @@ void Suggestions::give_up(LockedBatch& locked) {
 }
 
 void Suggestions::reuse_known(LockedBatch& locked, Study& study) {
-    const std::uint64_t best = study.best_version();
+    const std::uint64_t best = study.front().version();
     const std::vector<Trial*> reused = study.reuse_known(clock_.now_ms());
     for (Trial* trial : reused) {
         book_.admit(study, *trial);
         writer_.write_trial(locked, study, *trial, nullptr, {});
     }
     if (reused.empty()) return;
-    if (study.best_version() != best) writer_.write_best(locked, study);
+    if (study.front().version() != best) writer_.write_best(locked, study);
     complete_if_done(locked, study);
 }
 
 bool Suggestions::is_full(Study& study) {
     const auto line = lines_.find(&study);
-    const bool is_full =
-        line != lines_.end() && line->second.waiting.size() >= kLineMax && study.queued().empty();
+    const bool is_full = line != lines_.end() && line->second.waiting.size() >= kLineMax &&
+                         study.trials().queued().empty();
     if (is_full) line->second.has_turned_away = true;
     return is_full;
 }

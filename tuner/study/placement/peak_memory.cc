@@ -1,4 +1,4 @@
-#include "tuner/study/trial/peak_memory.h"
+#include "tuner/study/placement/peak_memory.h"
 
 #include <algorithm>
 #include <vector>

@@ -3,7 +3,7 @@
 // per attempt. With several objectives progress means a new point on the front, so the front is
 // kept.
 
-#include "tuner/study/study_end.h"
+#include "tuner/study/budget/study_end.h"
 
 #include <algorithm>
 #include <array>

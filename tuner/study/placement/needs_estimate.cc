@@ -1,8 +1,7 @@
-// Study: what its trials need where they run.
+#include "tuner/study/placement/needs_estimate.h"
 
 #include <algorithm>
-
-#include "tuner/study/study.h"
+#include <string>
 
 namespace tune::tuner {
 namespace {
@@ -13,21 +12,22 @@ constexpr int kLostBesideOthers = 2;
 
 }  // namespace
 
-TrialNeeds Study::needs() const {
-    const ResourcesConfig& resources = config_.resources;
-    TrialNeeds needs{.cpus = cpus_of_process(config_),
+TrialNeeds NeedsEstimate::of_next() const {
+    const StudyConfig& config = definition_.config();
+    const ResourcesConfig& resources = config.resources;
+    TrialNeeds needs{.cpus = cpus_of_process(config),
                      .memory_bytes = resources.memory_bytes,
-                     .gpus = gpus_of_process(config_),
+                     .gpus = gpus_of_process(config),
                      .gpu_bytes = resources.gpu_memory_bytes,
                      .labels = resources.labels};
     needs.is_learned = resources.learns_memory || resources.learns_gpu_memory;
     if (resources.learns_memory) needs.memory_bytes = memory_.estimate().value_or(0);
     if (resources.learns_gpu_memory) needs.gpu_bytes = gpu_memory_.estimate().value_or(0);
     if (resources.pool > 0) {
-        const Trial* next = queued_.empty() ? nullptr : &trials_[*queued_.begin()];
+        const Trial* next = trials_.next_queued();
         const bool is_alone = next != nullptr && next->lost_attempts >= kLostBesideOthers;
         needs.pool = is_alone ? 1 : resources.pool;
-        needs.pool_of = std::to_string(identity_.experiment_id);
+        needs.pool_of = std::to_string(definition_.identity().experiment_id);
         if (is_alone) needs.pool_of += "-" + std::to_string(next->number);
     }
     if (resources.processes > 0)
@@ -37,7 +37,7 @@ TrialNeeds Study::needs() const {
     return needs;
 }
 
-void Study::note_peaks(Trial& trial, const FinishRequest& request) {
+void NeedsEstimate::note_peaks(Trial& trial, const FinishRequest& request) {
     const std::vector<Member>& members = trial.progress->holder.members;
     const Part part = members.empty() ? Part() : members.front().part;
     const std::int64_t memory = request.peak_memory_bytes / std::max(part.nproc, 1);
@@ -52,7 +52,7 @@ void Study::note_peaks(Trial& trial, const FinishRequest& request) {
         gpu_memory_.note_shortage(part.gpus.front().bytes);
 }
 
-void Study::note_peaks(const Trial& trial) {
+void NeedsEstimate::note_peaks(const Trial& trial) {
     memory_.note(trial.peak_memory_bytes);
     gpu_memory_.note(trial.peak_gpu_memory_bytes);
 }
