@@ -3,12 +3,16 @@
 // no clock, no lock: the caller (Studies) holds its mutex, passes the time in, and writes what
 // changed to the journal.
 //
-//   definition   identity, configuration, earlier spaces       front        best trials
-//   trials       by number, state and request                  budget       what is spent, and over
-//   suggestions  the model and what it has observed            beginning    failures that are
-//   excused needs        what a trial needs where it runs              pruner       reports and
-//   ends registration the best model's version                      population   whom a trial
-//   continues
+//   definition    identity, configuration, earlier spaces
+//   trials        by number, state and request
+//   suggestions   the model and what it has observed
+//   front         the best trials
+//   budget        what is spent, and whether it is over
+//   beginning     failures before the first success
+//   needs         what a trial needs where it runs
+//   pruner        reports, and whose attempts end early
+//   population    whom a trial continues
+//   registration  the best model's version
 //
 // Each part holds an invariant of its own, stated in its header. Where one change concerns several
 // of them (a trial ends: its cost is paid, the front, the model and the pruner hear of it), it is a
