@@ -128,7 +128,8 @@ class Scene:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
                 state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
                 is_ours = any(str(self.folder).encode() in word for word in words)
-                is_agent = b"agent" in words or b"trial.sh" in words[-2:] or b"agent.sh" in b" ".join(words)
+                is_agent = b"agent" in words or b"trial.sh" in words[-2:] or b"agent.sh" in b" ".join(words) \
+                    or b"gang.py" in b" ".join(words)
                 if is_ours and is_agent and state != "Z":
                     found.append(int(folder.name))
         return found

@@ -78,6 +78,10 @@ public:
     /// engine's own words.
     [[nodiscard]] virtual Result<void> start(int count) = 0;
 
+    /// Whether start() counts agents also where they are to be in gangs: they have places of their
+    /// own, and one that is lost is started again beside the others.
+    [[nodiscard]] virtual bool starts_singly() const { return false; }
+
     /// All jobs of the group that wait or run, and those that ended lately, as far as the engine
     /// remembers them.
     [[nodiscard]] virtual Result<std::vector<AgentJob>> list() = 0;
@@ -100,6 +104,8 @@ struct EngineKind {
     const tuner::OptionTable& (*options)();
     /// `fields` holds common and own settings. Errors: kInvalidParameterValue.
     Result<std::unique_ptr<Engine>> (*create)(const tuner::Fields& fields, Launch launch);
+    /// It makes sure by itself that as many agents as `nodes` says are there together.
+    bool starts_gangs = true;
 };
 
 [[nodiscard]] std::span<const EngineKind* const> engine_kinds();

@@ -110,7 +110,7 @@ Result<void> Fleet::ask_to_end(const std::vector<AgentJob>& jobs, StopKind kind)
 Result<void> Fleet::balance(const std::vector<AgentJob>& alive, int wanted) {
     int agents = 0;
     for (const AgentJob& job : alive) agents += job.agents;
-    const int missing = (wanted - agents) / settings_.nodes;
+    const int missing = (wanted - agents) / (engine_->starts_singly() ? 1 : settings_.nodes);
     if (missing > 0) return given_up_.empty() ? engine_->start(missing) : Result<void>();
     if (wanted == 0 && !alive.empty()) return ask_to_end(alive, StopKind::kStop);
     std::vector<AgentJob> excess;

@@ -23,6 +23,7 @@ import threading
 import uuid
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
+from tune_client._rendezvous import Rendezvous, interface_of
 from tune_client._workers import pickled
 
 TAIL_LINES = 100  # of a failed rank's output in its error, as TorchDistributor keeps
@@ -61,9 +62,11 @@ class Place:
     run_id: str = ""
     gpus: Sequence[str] = ()  # of this machine's processes together; as many for each
     more: Mapping[str, str] = dataclasses.field(default_factory=dict)  # further variables
+    own_address: str = ""  # of this machine, for Horovod
 
     def environment(self, local: int) -> dict[str, str]:
-        """torchrun's variables of the process `local` of this machine, and Horovod's names for the same."""
+        """torchrun's variables of the process `local` of this machine, and Horovod's names for the same. Where Horovod's processes meet,
+        `more` says."""
         rank = self.first + local
         nodes = -(-self.world // self.count)
         named = {"RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": self.world, "LOCAL_WORLD_SIZE": self.count,
@@ -71,13 +74,20 @@ class Place:
                  "ROLE_WORLD_SIZE": self.world, "MASTER_ADDR": self.address, "MASTER_PORT": self.port,
                  "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0, "TORCHELASTIC_RUN_ID": self.run_id,
                  "HOROVOD_RANK": rank, "HOROVOD_SIZE": self.world, "HOROVOD_LOCAL_RANK": local, "HOROVOD_LOCAL_SIZE": self.count,
-                 "HOROVOD_CROSS_RANK": self.node, "HOROVOD_CROSS_SIZE": nodes}
+                 "HOROVOD_CROSS_RANK": self.node, "HOROVOD_CROSS_SIZE": nodes, "HOROVOD_HOSTNAME": f"node-{self.node}"}
         found = {**os.environ, **{name: str(value) for name, value in named.items()}, "PYTHONUNBUFFERED": "1", **self.more}
         if self.count > 1:
             found.setdefault("OMP_NUM_THREADS", "1")
+        if self.own_address and (interface := interface_of(self.own_address)):
+            found["HOROVOD_GLOO_IFACE"] = interface
         if self.gpus:
             found["CUDA_VISIBLE_DEVICES"] = ",".join(self.gpus)
         return found
+
+
+def scope_sizes(world: int, count: int) -> dict[str, int]:
+    """Of Rendezvous, for a world with `count` processes on each machine."""
+    return {"global": world, "local": count, "cross": -(-world // count)}
 
 
 @contextlib.contextmanager
@@ -202,8 +212,9 @@ def run_here(training: Training, count: int, gpus: Sequence[str] = ()) -> list[A
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
 
-    with held_port("127.0.0.1") as port:
-        place = Place(world=count, count=count, port=port, run_id=uuid.uuid4().hex, gpus=gpus)
+    with held_port("127.0.0.1") as port, Rendezvous(scope_sizes(count, count), "127.0.0.1") as rendezvous:
+        place = Place(world=count, count=count, port=port, run_id=uuid.uuid4().hex, gpus=gpus, own_address="127.0.0.1",
+                      more=rendezvous.variables("127.0.0.1"))
         found = Gang(training, place, write).run()
     return [pickle.loads(found[rank]) if rank in found else None for rank in range(count)]
 

@@ -14,7 +14,8 @@ import threading
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from tune_client._errors import say
-from tune_client._gang import Gang, Place, RankError, Training, held_port
+from tune_client._gang import Gang, Place, RankError, Training, held_port, scope_sizes
+from tune_client._rendezvous import Rendezvous, variables as rendezvous_variables
 from tune_client._workers import pickled
 from tune_spark._session import Job, check_slots, send_packages, setting
 
@@ -86,14 +87,17 @@ class _Task:
             text = (f"the data frame has {tasks} partitions, and the training {self._world} processes: "
                     f"repartition({self._world // self._count}) makes them fit")
             return [pickle.dumps(("error", 0, text.encode()))]
-        with held_port() as port, _Peers(task) as peers, _partition(batches, self._schema) as variables:
-            told = [json.loads(each) for each in context.allGather(json.dumps([port, peers.port, peers.secret]))]
+        with held_port() as port, _Peers(task) as peers, _partition(batches, self._schema) as variables, \
+                (Rendezvous(scope_sizes(self._world, self._count)) if task == 0 else contextlib.nullcontext()) as meeting:
+            mine = [port, peers.port, peers.secret, [meeting.port, meeting.path] if meeting else None]
+            told = [json.loads(each) for each in context.allGather(json.dumps(mine))]
             hosts = [each.address.rpartition(":")[0] or each.address for each in context.getTaskInfos()]
             ports = [f"{host}:{one[0]}" for host, one in zip(hosts, told)]
             if self._environment is not None:
                 variables = {**variables, **self._environment(task, ports)}
+            variables = {**rendezvous_variables(hosts[0], *told[0][3]), **variables}
             place = Place(world=self._world, first=task * self._count, count=self._count, node=task, address=hosts[0], port=told[0][0],
-                          run_id=told[0][2][:16], gpus=self._gpus(context), more=variables)
+                          run_id=told[0][2][:16], gpus=self._gpus(context), more=variables, own_address=hosts[task])
             # Where the driver imports from: a shared file system has it here, too.
             sys.path.extend(folder for folder in self._path if folder not in sys.path)
             training = pickle.loads(self._training)

@@ -19,8 +19,8 @@ class HorovodRunner:
     `main` gets the key-word arguments, its value in rank 0 is returned. `driver_log_verbosity`: "all" shows the processes' output here;
     "log_callback_only", the default, shows it too, since nothing else would.
 
-    The processes have torchrun's variables and Horovod's (HOROVOD_RANK, HOROVOD_SIZE, HOROVOD_LOCAL_RANK, ...), and they meet through
-    torch.distributed. A `main` that calls hvd.init() needs the rendezvous server of Horovod's own launcher, which is not started here.
+    The processes have Horovod's variables (HOROVOD_RANK, HOROVOD_SIZE, ...) and torchrun's. What hvd.init() asks for, the task of rank 0
+    serves, or the driver: Horovod has to be installed on executors, with its Gloo.
     """
 
     def __init__(self, np: int, driver_log_verbosity: str = "log_callback_only") -> None:

@@ -95,3 +95,48 @@ for step in range(10):
     print("tune: " + json.dumps({"loss": (x - 0.3) ** 2 + 1 / (step + 1), "step": step}), flush=True)
     time.sleep(0.05)
 """
+
+# The requests of hvd.init(), as horovod/common/gloo/http_store.cc sends them (tests/engines/horovod has Horovod itself), twice: all
+# processes put an address, read all others' and say that they are done, which empties the store. The last round says what is left.
+MEETS = """
+import json, os, pathlib, socket, time
+
+address, port = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"]
+rank, size = int(os.environ["HOROVOD_RANK"]), int(os.environ["HOROVOD_SIZE"])
+
+def ask(method, path, body=b""):
+    # "http://" + address + ":" + port + "/" + scope + "/" + key, taken apart as HTTPRequest.hpp does.
+    domain, _, rest = (address + ":" + port + path).partition("/")
+    host, _, at = domain.partition(":")
+    with socket.create_connection((host, int(at)), timeout=30) as link:
+        link.sendall(("%s /%s HTTP/1.1\\r\\nHost: %s\\r\\nContent-Length: %d\\r\\n\\r\\n" % (method, rest, host, len(body))).encode() + body)
+        text = b""
+        while piece := link.recv(65536):
+            text += piece
+    head, _, value = text.partition(b"\\r\\n\\r\\n")
+    return int(head.split()[1]), value
+
+def wait_for(path, wanted):
+    while (found := ask("GET", path))[0] != wanted:
+        time.sleep(0.01)
+    return found[1]
+
+for turn in range(2):
+    for scope, own, members in (("/global/", rank, size),
+                                ("/local_" + os.environ["HOROVOD_HOSTNAME"] + "/", int(os.environ["HOROVOD_LOCAL_RANK"]),
+                                 int(os.environ["HOROVOD_LOCAL_SIZE"])),
+                                ("/cross_" + os.environ["HOROVOD_LOCAL_RANK"] + "/", int(os.environ["HOROVOD_CROSS_RANK"]),
+                                 int(os.environ["HOROVOD_CROSS_SIZE"]))):
+        assert ask("PUT", scope + str(own), b"%d of %d" % (own, turn))[0] == 200
+        for other in range(members):
+            assert wait_for(scope + str(other), 200) == b"%d of %d" % (other, turn), "of this turn"
+        # Horovod has a barrier here: nobody is done before all have read. A scope of another name is emptied key by key.
+        read = "/read_%d%s" % (turn, scope.replace("/", "_"))
+        assert ask("PUT", read + "/%d" % own)[0] == 200
+        for other in range(members):
+            wait_for(read + "/%d" % other, 200)
+        assert ask("DELETE", scope + str(own))[0] == 200
+        wait_for(scope + str(own), 404)
+print("tune: " + json.dumps({"loss": rank}), flush=True)
+print(address, flush=True)
+"""

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from agent_support import PYTHON, TUNE, Farm, Process, lives, wait_for
-from gangs.gang_scripts import WAITS
+from gangs.gang_scripts import MEETS, WAITS
 from study_support import OK, tune
 
 
@@ -63,6 +63,17 @@ def test_two_agents_run_one_trial(farm):
     # The output of each is with the run.
     for name in ("stdout.log", "rank-1.log", "node-1/stdout.log", "node-1/rank-3.log"):
         assert "tune:" in wait_for(lambda name=name: farm.artifact(trial, "logs/" + name), name)
+
+
+def test_the_processes_of_horovod_meet(farm):
+    start_agent(farm, "a", slots=2)
+    start_agent(farm, "b", slots=2)
+    (farm.folder / "trial.py").write_text(MEETS)
+    farm.create("s", [PYTHON, str(farm.folder / "trial.py")], trials=2, resources={"nproc": 2, "nnodes": 2})
+    trials = farm.wait_for_end("s")
+    assert [(trial["state"], trial["value"]) for trial in trials] == [("complete", 0)] * 2
+    met = [wait_for(lambda trial=trial: farm.artifact(trial, "logs/stdout.log"), "the output").split()[-1] for trial in trials]
+    assert [address.partition("/")[2] for address in met] == [f"{trial['run_id']}-1" for trial in trials], "each attempt has a path"
 
 
 def test_a_gang_that_cannot_be_placed_says_why(farm):

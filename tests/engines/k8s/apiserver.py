@@ -97,9 +97,9 @@ class Cluster:
                     if body["spec"].pop("suspend", False):
                         self.make_pods(kind, body)
 
-    def make_pods(self, kind, body):
+    def make_pods(self, kind, body, indexes=None):
         spec = body["spec"] if kind == "jobs" else body["spec"]["replicatedJobs"][0]["template"]["spec"]
-        for index in range(spec["completions"]):
+        for index in range(spec["completions"]) if indexes is None else indexes:
             name = f"{body['metadata']['name']}-{index}-{uuid.uuid4().hex[:5]}"
             assert len(name) < 64
             pod = {"kind": "Pod", "apiVersion": "v1",
@@ -183,12 +183,35 @@ class Cluster:
         """As a node that is drained: the pod ends and its Job makes another."""
         with self.lock:
             self.processes[name].terminate()
-            self.lock.wait_for(lambda: name not in self.processes, 60)
-            pod = self.objects["pods"].pop(name)
-            self.touch(pod, "DELETED")
-            unit = pod["metadata"]["labels"]["tune.dev/unit"]
-            self.objects["jobs"][unit]["status"] = {}
-            self.make_pods("jobs", self.objects["jobs"][unit])
+            self.replace(name)
+
+    def kill(self, name):
+        """As a node that is lost: all processes of the pod are gone at once, and its Job makes another."""
+        with self.lock:
+            for pid in self.pids_of(name):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
+            self.replace(name)
+
+    def pids_of(self, name):
+        """The processes of a pod, those in sessions of their own too: all have its host name."""
+        mark = f"HOSTNAME={name}".encode()
+        found = []
+        for folder in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if folder.name.isdigit() and mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+        return found
+
+    def replace(self, name):
+        """REQUIRES: the lock, and that the pod's process ends."""
+        self.lock.wait_for(lambda: name not in self.processes, 60)
+        pod = self.objects["pods"].pop(name)
+        self.touch(pod, "DELETED")
+        unit = pod["metadata"]["labels"]["tune.dev/unit"]
+        kind = "jobs" if unit in self.objects["jobs"] else "jobsets"
+        self.objects[kind][unit]["status"] = {}
+        self.make_pods(kind, self.objects[kind][unit], [int(name.removeprefix(unit).split("-")[1])])
 
     def delete(self, kind, name, body):
         with self.lock:

@@ -46,6 +46,7 @@ struct Asked {
     std::vector<std::string> stops = {};  // "stop a/0"
     bool refuses = false;
     int started = 0;
+    bool starts_singly = false;
 };
 
 class ListedEngine final : public Engine {
@@ -56,6 +57,7 @@ public:
         asked_.started += count;
         return {};
     }
+    [[nodiscard]] bool starts_singly() const override { return asked_.starts_singly; }
     Result<std::vector<AgentJob>> list() override { return asked_.jobs; }
     Result<void> stop(std::span<const AgentJob> jobs, StopKind kind) override {
         if (asked_.refuses) return Error{Code::kInternalError, "no way to the host"};
@@ -110,6 +112,17 @@ TEST(Fleet, AnAgentOfTheSameNameThatCameLaterIsAskedToo) {
     asked.jobs = {running("a/0")};
     static_cast<void>(fleet.step(0, 1));
     EXPECT_EQ(asked.stops.size(), 2u);
+}
+
+TEST(Fleet, ALostAgentOfAGangIsStartedAgainWhereEachHasAPlaceOfItsOwn) {
+    Asked asked{.jobs = {running("a/0")}, .starts_singly = true};
+    Fleet fleet(std::make_unique<ListedEngine>(asked), settings_with(2, 1, 2));
+    static_cast<void>(fleet.step(2, 0));
+    EXPECT_EQ(asked.started, 1);
+    Asked as_one{.jobs = {{.id = "7", .state = AgentJob::State::kRunning, .agents = 2}}};
+    Fleet gangs(std::make_unique<ListedEngine>(as_one), settings_with(4, 1, 2));
+    static_cast<void>(gangs.step(4, 0));
+    EXPECT_EQ(as_one.started, 1) << "a gang";
 }
 
 TEST(JobsText, SaysWhatWaitsAndWhyTheMostFrequentFirst) {

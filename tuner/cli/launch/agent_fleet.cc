@@ -49,19 +49,50 @@ Result<void> check_token(const std::string& url, const std::string& token,
 /// What a trial takes of each machine that it runs on.
 struct MachineShare {
     int machines = 1;
+    int processes = 1;
     int cpus = 0;
     int gpus = 0;
     int trials = 1;  // that run at once in what is a process
 };
 
-MachineShare share_of(const tuner::StudyConfig& config) {
+MachineShare share_on(const tuner::StudyConfig& config, int machines, int processes) {
     const tuner::ResourcesConfig& resources = config.resources;
     const bool has_whole_gpus = resources.gpu_memory_bytes == 0 && !resources.learns_gpu_memory;
-    return {.machines = std::max(1, resources.nnodes),
-            .cpus = std::max(config.budget.cpus_per_trial, resources.cpus * resources.nproc),
+    return {.machines = machines,
+            .processes = processes,
+            .cpus = std::max(config.budget.cpus_per_trial, resources.cpus * processes),
             .gpus = std::max(config.budget.gpus_per_trial,
-                             has_whole_gpus ? resources.gpus * resources.nproc : resources.gpus),
+                             has_whole_gpus ? resources.gpus * processes : resources.gpus),
             .trials = std::max(1, resources.pool)};
+}
+
+bool fits(const MachineShare& share, const launch::AgentSettings& agents) {
+    return share.gpus <= agents.gpus && (agents.cpus == 0 || share.cpus <= agents.cpus);
+}
+
+/// Where the shape is left to the server, on as few machines as there can be of such agents.
+MachineShare share_of(const tuner::StudyConfig& config, const launch::AgentSettings& agents) {
+    const tuner::ResourcesConfig& resources = config.resources;
+    if (resources.processes <= 1)
+        return share_on(config, std::max(1, resources.nnodes), std::max(1, resources.nproc));
+    MachineShare share;
+    for (int machines = 1; machines <= std::min(agents.agents, resources.processes); ++machines) {
+        if (resources.processes % machines != 0) continue;
+        share = share_on(config, machines, resources.processes / machines);
+        if (fits(share, agents)) break;
+    }
+    return share;
+}
+
+/// Agents for trials on several machines start together where the engine can do that: those that
+/// came one by one would hold machines while others of their trial wait. A number of nodes that the
+/// user gives is kept.
+Json with_gangs(const EngineChoice& choice, const MachineShare& share) {
+    Json settings = choice.settings;
+    const launch::EngineKind* const kind = launch::find_engine(text_of(settings, "type"));
+    if (share.machines > 1 && kind != nullptr && kind->starts_gangs && !settings.contains("nodes"))
+        settings["nodes"] = share.machines;
+    return settings;
 }
 
 /// What trials ask for and the agents never have.
@@ -84,7 +115,8 @@ Result<void> check_resources(const MachineShare& share, const launch::AgentSetti
 
 /// Trials that fit an agent at a time; at least 1.
 int slots_for(const MachineShare& share, const launch::AgentSettings& agents) {
-    int slots = launch::slots_of(agents);
+    // A process takes a place; more than there are take all.
+    int slots = launch::slots_of(agents) / share.processes;
     if (share.gpus > 0) slots = std::min(slots, agents.gpus / share.gpus);
     if (share.cpus > 0 && agents.cpus > 0) slots = std::min(slots, agents.cpus / share.cpus);
     return std::max(1, slots) * share.trials;
@@ -110,8 +142,6 @@ FleetDemand demand_of(const Json& study) {
     bound("trials", demand.done);
     bound("parallel", 0);
     demand.trials = std::max(demand.trials, running);
-    demand.machines = std::max<std::int64_t>(
-        1, study.value("resources", Json::object()).value("nnodes", std::int64_t{1}));
     return demand;
 }
 
@@ -149,9 +179,11 @@ Result<std::unique_ptr<AgentFleet>> AgentFleet::open(const EngineChoice& choice,
                                                      const FleetPlace& place,
                                                      const tuner::StudyConfig& config,
                                                      std::function<void()> changed) {
-    TUNE_TRY(settings, launch::read_agent_settings(choice.settings, choice.path));
-    const MachineShare share = share_of(config);
-    TUNE_TRY_VOID(check_resources(share, settings));
+    TUNE_TRY(as_given, launch::read_agent_settings(choice.settings, choice.path));
+    const MachineShare share = share_of(config, as_given);
+    TUNE_TRY_VOID(check_resources(share, as_given));
+    const Json engine_settings = with_gangs(choice, share);
+    TUNE_TRY(settings, launch::read_agent_settings(engine_settings, choice.path));
     launch::Launch agents{.group = launch::group_name(place.study, place.where),
                           .study = place.study,
                           .server_url = place.url};
@@ -159,22 +191,25 @@ Result<std::unique_ptr<AgentFleet>> AgentFleet::open(const EngineChoice& choice,
     // Those of a launcher that was killed stay until the end: its agents may use them.
     TUNE_TRY(token, token_for_agents(place.url, group, settings));
     agents.token = std::move(token);
-    TUNE_TRY(engine, launch::make_engine(choice.settings, choice.path, std::move(agents)));
+    TUNE_TRY(engine, launch::make_engine(engine_settings, choice.path, std::move(agents)));
     if (const Result<void> prepared = engine->prepare(); !prepared) {
         revoke_tokens(place.url, group);
         return prepared.error();
     }
-    settings.slots = slots_for(share, settings);  // for the count; the engine has its own
+    // For the count; the engine has its own.
+    settings.slots = slots_for(share, settings);
+    settings.agents -= settings.agents % share.machines;
     return std::unique_ptr<AgentFleet>(new AgentFleet(std::move(engine), std::move(settings),
-                                                      place.url, group, std::move(changed)));
+                                                      share.machines, {place.url, group},
+                                                      std::move(changed)));
 }
 
 AgentFleet::AgentFleet(std::unique_ptr<launch::Engine> engine, launch::AgentSettings settings,
-                       std::string url, std::string group, std::function<void()> changed)
+                       int machines, TokenOwner owner, std::function<void()> changed)
     : settings_(settings),
       fleet_(std::move(engine), std::move(settings)),
-      url_(std::move(url)),
-      group_(std::move(group)),
+      machines_(machines),
+      owner_(std::move(owner)),
       changed_(std::move(changed)) {}
 
 AgentFleet::~AgentFleet() {
@@ -193,8 +228,9 @@ void AgentFleet::start(FleetDemand demand) {
 
 std::int64_t AgentFleet::slots_wanted(const FleetDemand& demand) const {
     if (demand.trials <= 0) return 0;
-    // The processes of one trial are on as many agents, however many slots each of them has.
-    return std::max(demand.trials, std::int64_t{settings_.slots}) * demand.machines;
+    // As many agents as a trial has machines run so many trials at a time as one has slots.
+    const std::int64_t slots = settings_.slots;
+    return (demand.trials + slots - 1) / slots * slots * machines_;
 }
 
 void AgentFleet::set_demand(FleetDemand demand) {
@@ -245,7 +281,7 @@ void AgentFleet::run() {
             is_over = fleet_.end(*stop);
         else
             publish(fleet_.step(slots_wanted(demand), demand.done));
-        if (is_over) revoke_tokens(url_, group_);
+        if (is_over) revoke_tokens(owner_.url, owner_.group);
         lock.lock();
         if (is_over) {
             over_ = true;

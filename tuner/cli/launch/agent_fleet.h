@@ -26,9 +26,8 @@ struct FleetPlace {
 
 /// What of a study the number of agents depends on.
 struct FleetDemand {
-    std::int64_t trials = 0;    ///< that could run now
-    std::int64_t done = 0;      ///< that have ended
-    std::int64_t machines = 1;  ///< that each of them takes
+    std::int64_t trials = 0;  ///< that could run now
+    std::int64_t done = 0;    ///< that have ended
 };
 
 /// From the study as the API gives it.
@@ -68,16 +67,21 @@ public:
     [[nodiscard]] launch::FleetView view() const;
 
 private:
-    AgentFleet(std::unique_ptr<launch::Engine> engine, launch::AgentSettings settings,
-               std::string url, std::string group, std::function<void()> changed);
+    /// Whose token is revoked at the end.
+    struct TokenOwner {
+        std::string url;
+        std::string group;
+    };
+    AgentFleet(std::unique_ptr<launch::Engine> engine, launch::AgentSettings settings, int machines,
+               TokenOwner owner, std::function<void()> changed);
     [[nodiscard]] std::int64_t slots_wanted(const FleetDemand& demand) const;
     void run();
     void publish(launch::FleetView view);
 
     launch::AgentSettings settings_;
     launch::Fleet fleet_;  // of the thread
-    std::string url_;
-    std::string group_;
+    int machines_;         // that a trial takes
+    TokenOwner owner_;
     std::function<void()> changed_;
     mutable std::mutex mutex_;
     std::condition_variable news_;

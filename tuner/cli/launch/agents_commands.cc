@@ -86,9 +86,11 @@ Result<void> bring_up(const AgentsArguments& options) {
     std::erase_if(before, [](const AgentJob& job) { return !is_alive(job); });
     int running = 0;
     for (const AgentJob& job : before) running += job.agents;
-    const int missing = (settings.agents - running) / settings.nodes;
+    const int bound = settings.agents - settings.agents % settings.nodes;
+    const int unit = engine->starts_singly() ? 1 : settings.nodes;
+    const int missing = (bound - running) / unit;
     if (missing > 0) TUNE_TRY_VOID(engine->start(missing));
-    const int started = std::max(0, missing) * settings.nodes;
+    const int started = std::max(0, missing) * unit;
     if (options.json)
         print_json({{"started", started}, {"group", group}, {"server", url}});
     else

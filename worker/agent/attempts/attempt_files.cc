@@ -26,6 +26,7 @@
 #include "base/system/file.h"
 #include "base/text/time_text.h"
 #include "worker/agent/attempts/rank_environment.h"
+#include "worker/agent/server/own_address.h"
 
 namespace tune::worker {
 namespace {
@@ -167,7 +168,9 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
                        {"gpus", record.gpus}};
     TUNE_TRY_VOID(write_new(path(kAttemptFile), to_text(json)));
     if (!lease.gang) return {};
-    return write_new(path(kRanksFile), ranks_file(lease));
+    const auto node = static_cast<std::size_t>(lease.gang->node);
+    return write_new(path(kRanksFile),
+                     ranks_file(lease, interface_of(lease.gang->nodes.at(node).address)));
 }
 
 Result<AttemptRecord> AttemptFiles::read_record() const {

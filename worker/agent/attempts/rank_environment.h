@@ -14,13 +14,16 @@ namespace tune::worker {
 /// torchrun's are those of torch/distributed/elastic/agent/server/local_elastic_agent.py; the
 /// meeting place (MASTER_ADDR, MASTER_PORT) is for the process with rank 0 to open, so
 /// TORCHELASTIC_USE_AGENT_STORE is False. TF_CONFIG is there where each process has a port of its
-/// own: up to kGangPorts - 1 a machine. REQUIRES: lease.gang.
-[[nodiscard]] std::vector<std::string> rank_environment(const tuner::Lease& lease, int local_rank);
+/// own: up to kGangPorts - 2 a machine. Horovod's are those of horovod/runner/gloo_run.py; the last
+/// port of the first machine is its meeting place. `interface`: of this machine's address in the
+/// gang, for Horovod; may be empty. REQUIRES: lease.gang.
+[[nodiscard]] std::vector<std::string> rank_environment(const tuner::Lease& lease, int local_rank,
+                                                        const std::string& interface);
 
 /// Where the output of the process goes: "" of the first on its machine, else "rank-<rank>.log".
 [[nodiscard]] std::string rank_log(const tuner::Gang& gang, int local_rank);
 
 /// The content of kRanksFile (worker/agent/supervisor/supervisor.h). REQUIRES: lease.gang.
-[[nodiscard]] std::string ranks_file(const tuner::Lease& lease);
+[[nodiscard]] std::string ranks_file(const tuner::Lease& lease, const std::string& interface);
 
 }  // namespace tune::worker

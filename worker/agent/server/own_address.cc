@@ -1,6 +1,8 @@
 #include "worker/agent/server/own_address.h"
 
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -41,6 +43,22 @@ std::string address_towards(const std::string& server_url) {
             getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
                         NI_NUMERICHOST) == 0)
             return text;
+    }
+    return {};
+}
+
+std::string interface_of(const std::string& address) {
+    ifaddrs* found = nullptr;
+    if (getifaddrs(&found) != 0) return {};
+    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+    for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+        const int family = at->ifa_addr != nullptr ? at->ifa_addr->sa_family : AF_UNSPEC;
+        if (family != AF_INET && family != AF_INET6) continue;
+        const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        char text[NI_MAXHOST] = {};
+        if (getnameinfo(at->ifa_addr, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 &&
+            address == text)
+            return at->ifa_name;
     }
     return {};
 }

@@ -10,4 +10,8 @@ namespace tune::worker {
 /// nothing; may wait for a name server.
 [[nodiscard]] std::string address_towards(const std::string& server_url);
 
+/// The network interface of this machine that has the address, e.g. "eth0" for "10.0.0.7"; empty:
+/// none has it, or it is no address but a name.
+[[nodiscard]] std::string interface_of(const std::string& address);
+
 }  // namespace tune::worker

@@ -1,14 +1,16 @@
-// One thread, and blocking waits for the end of children or a deadline. Memory is never given back:
-// the leader lives as long as its processes.
+// One thread that waits for the end of children, a deadline, or a request to the rendezvous. Memory
+// is never given back: the leader lives as long as its processes.
 
 #include "worker/agent/supervisor/ranks.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,8 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+
+#include "worker/agent/supervisor/rendezvous.h"
 
 namespace tune::worker {
 namespace {
@@ -114,7 +118,9 @@ void pin(const char* cores, int rank, int count) {
 }
 
 struct Leader {
-    pid_t* pids = nullptr;  // 0: it has ended
+    int deaths = -1;                   // becomes readable when a child has ended
+    Rendezvous* rendezvous = nullptr;  // of the machine with rank 0
+    pid_t* pids = nullptr;             // 0: it has ended
     int count = 0;
     int alive = 0;
     int status = 0;  // of the first that failed
@@ -155,10 +161,18 @@ void reap(Leader& self, std::int64_t grace_ms, RankReport& report) {
     }
 }
 
+void wait_for_news(Leader& self, std::int64_t left_ms) {
+    pollfd polls[1 + kRendezvousPollsMax];
+    polls[0] = {self.deaths, POLLIN, 0};
+    const int more = self.rendezvous != nullptr ? self.rendezvous->wanted(polls + 1) : 0;
+    if (poll(polls, static_cast<nfds_t>(1 + more), static_cast<int>(left_ms)) <= 0) return;
+    signalfd_siginfo info;
+    while (read(self.deaths, &info, sizeof info) > 0) {
+    }
+    if (more > 0) self.rendezvous->serve(polls + 1);
+}
+
 void wait_for_all(Leader& self, std::int64_t grace_ms, RankReport& report) {
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
     while (self.alive > 0) {
         reap(self, grace_ms, report);
         if (self.alive == 0) return;
@@ -172,8 +186,7 @@ void wait_for_all(Leader& self, std::int64_t grace_ms, RankReport& report) {
                 continue;
             }
         }
-        const timespec wait = {left / 1000, (left % 1000) * 1'000'000};
-        sigtimedwait(&child, nullptr, &wait);
+        wait_for_news(self, left);
     }
 }
 
@@ -257,6 +270,13 @@ void lead_ranks(const Ranks& ranks, const LeaderSettings& settings, RankReport& 
     self.count = ranks.count;
     self.pids = static_cast<pid_t*>(calloc(static_cast<std::size_t>(ranks.count), sizeof(pid_t)));
     if (self.pids == nullptr) start_failed(report, StartStep::kSystem);
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);  // the supervisor has it blocked
+    self.deaths = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (self.deaths < 0) start_failed(report, StartStep::kSystem);
+    // Before the processes, which ask for it at once.
+    self.rendezvous = Rendezvous::open(ranks.variables[0], settings.outputs[1]);
     for (int rank = 0; rank < ranks.count; ++rank) {
         const pid_t pid = fork();
         if (pid == 0) become_rank(ranks, rank, settings, self_pid, report);

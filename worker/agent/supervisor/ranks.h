@@ -2,7 +2,8 @@
 // An attempt of several processes on this machine. The supervisor's trial is then a leader, a copy
 // of the supervisor in a session and process group of its own, which starts the processes into its
 // group: a signal to the group reaches all of them at one moment. The leader waits for them; the
-// first that fails ends the rest, and the leader ends as that one did.
+// first that fails ends the rest, and the leader ends as that one did. On the machine with rank 0
+// it also keeps the rendezvous of Horovod's processes (rendezvous.h).
 
 #include <cstdint>
 

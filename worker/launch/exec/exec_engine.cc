@@ -231,6 +231,6 @@ Result<std::unique_ptr<Engine>> create_exec(const tuner::Fields& fields, Launch 
 
 extern const EngineKind kExecEngine;
 const EngineKind kExecEngine = {"exec", "a script of your own that starts agents", exec_options,
-                                create_exec};
+                                create_exec, /*starts_gangs=*/false};
 
 }  // namespace tune::launch

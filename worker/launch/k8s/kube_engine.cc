@@ -273,7 +273,7 @@ private:
         if (client_->get("/apis/jobset.x-k8s.io/v1alpha2")) return {};
         return Error{Code::kInvalidParameterValue,
                      "the cluster has no JobSet (jobset.x-k8s.io/v1alpha2), which starts gangs: "
-                     "install it, or leave 'nodes' at 1"};
+                     "install it, or say 'nodes: 1', and agents start one by one"};
     }
 
     /// The API's own opinion: rights, quota, admission, the namespace, and fields that it does not

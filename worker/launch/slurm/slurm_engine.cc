@@ -258,7 +258,8 @@ private:
     [[nodiscard]] std::string batch_script() const {
         const std::string script = script_of_agent();
         if (launch_.agents.nodes == 1) return "#!/bin/sh\n" + script;
-        return "#!/bin/sh\nexec srun --kill-on-bad-exit=0 --export=ALL sh -c " +
+        // Those of a gang end together too: with one lost the others hold their nodes for nothing.
+        return "#!/bin/sh\nexec srun --kill-on-bad-exit=1 --export=ALL sh -c " +
                shell_quoted(script) + "\n";
     }
 
@@ -314,7 +315,7 @@ private:
 
     Result<void> start_steps(int count) {
         TUNE_TRY(own, steps());
-        std::vector<std::string> words = {"--exact", "--kill-on-bad-exit=0"};
+        std::vector<std::string> words = {"--exact", "--kill-on-bad-exit=1"};
         add_resources(words);
         words.push_back("--ntasks=" + std::to_string(launch_.agents.nodes));
         for (int i = 0; i < count; ++i) TUNE_TRY_VOID(own.start(launch_, words, script_of_agent()));

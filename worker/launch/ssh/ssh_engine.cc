@@ -89,11 +89,15 @@ alive() {
 
 /// Starts the agent of the folder $d, whose script comes on stdin, unless it lives. `keep.sh` keeps
 /// its exit code. The agent's shell says its number before it becomes the agent; the pipe `up`
-/// holds this script until it has.
+/// holds this script until it has. Its address is that to which ssh came; the launcher's own
+/// machine may have been reached on loopback, where the other hosts of a gang do not find it.
 constexpr const char* kStart = R"sh(mkdir -p "$d" || exit 1
 alive "$d" && exit 0
 printf '%s\n' "$study" > "${d%/*}/study"
 address=$(printf '%s\n' "$SSH_CONNECTION" | cut -d' ' -f3)
+case "$address" in
+    127.* | ::1) other=$(hostname -I 2> /dev/null | cut -d' ' -f1); address=${other:-$address} ;;
+esac
 { printf "d='%s'\naddress='%s'\n" "$d" "$address"; cat; } > "$d/agent.sh"
 printf 'sh "%s/agent.sh" >> "%s/log" 2>&1\necho $? > "%s/exit"\n' "$d" "$d" "$d" > "$d/keep.sh"
 rm -f "$d/pid" "$d/exit" "$d/up"
@@ -195,7 +199,7 @@ public:
     }
 
     Result<void> start(int count) override {
-        int left = count * launch_.agents.nodes;
+        int left = count;
         TUNE_TRY(jobs, list());
         for (int n = 0; n < settings_.agents_per_host; ++n)
             for (auto& [name, host] : hosts_) {
@@ -209,6 +213,8 @@ public:
             }
         return {};
     }
+
+    [[nodiscard]] bool starts_singly() const override { return true; }
 
     Result<std::vector<AgentJob>> list() override {
         TUNE_TRY_VOID(make_control_folder());

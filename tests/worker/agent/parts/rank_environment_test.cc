@@ -17,7 +17,7 @@ namespace {
 
 std::map<std::string, std::string> variables(const tuner::Lease& lease, int local_rank) {
     std::map<std::string, std::string> found;
-    for (const std::string& variable : rank_environment(lease, local_rank)) {
+    for (const std::string& variable : rank_environment(lease, local_rank, "eth0")) {
         const std::size_t equals = variable.find('=');
         EXPECT_TRUE(found.emplace(variable.substr(0, equals), variable.substr(equals + 1)).second)
             << variable;
@@ -71,7 +71,7 @@ TEST(RankEnvironment, EachTensorflowWorkerHasAPortOfItsOwn) {
         }
     EXPECT_THAT(tasks, ::testing::ElementsAre("0", "1", "2", "3"));
     tuner::Lease wide = two_by_two(0);
-    wide.gang->nproc = tuner::kGangPorts;
+    wide.gang->nproc = tuner::kGangPorts - 1;
     EXPECT_FALSE(variables(wide, 0).contains("TF_CONFIG")) << "there are too few ports";
 }
 
@@ -87,7 +87,20 @@ TEST(RankEnvironment, SpeaksAsMpiAndHorovodDo) {
         EXPECT_EQ(found.at(name), "2") << name;
     EXPECT_EQ(found.at("HOROVOD_CROSS_RANK"), "1");
     EXPECT_EQ(found.at("HOROVOD_CROSS_SIZE"), "2");
-    EXPECT_EQ(found.at("HOROVOD_HOSTNAME"), "10.0.0.2");
+    EXPECT_EQ(found.at("HOROVOD_HOSTNAME"), "node-1");
+}
+
+TEST(RankEnvironment, HorovodMeetsAtTheLastPortOfTheFirstMachine) {
+    const auto found = variables(two_by_two(1), 0);
+    EXPECT_EQ(found.at("HOROVOD_CONTROLLER"), "gloo");
+    EXPECT_EQ(found.at("HOROVOD_CPU_OPERATIONS"), "gloo");
+    EXPECT_EQ(found.at("HOROVOD_GLOO_IFACE"), "eth0");
+    EXPECT_EQ(found.at("HOROVOD_GLOO_RENDEZVOUS_ADDR"), "10.0.0.1:20095/r-3");
+    EXPECT_EQ(found.at("HOROVOD_GLOO_RENDEZVOUS_PORT"), "20095");
+    tuner::Lease lease = two_by_two(0);
+    lease.gang->nodes[0].address = "fd00::1";
+    EXPECT_FALSE(variables(lease, 0).contains("HOROVOD_GLOO_RENDEZVOUS_ADDR"))
+        << "its client speaks IPv4 only";
 }
 
 TEST(RankEnvironment, AddressesOfVersionSixStandInBrackets) {
@@ -99,7 +112,7 @@ TEST(RankEnvironment, AddressesOfVersionSixStandInBrackets) {
 }
 
 TEST(RankEnvironment, TheFileListsEachProcessWithItsOutput) {
-    const std::string file = ranks_file(two_by_two(1));
+    const std::string file = ranks_file(two_by_two(1), "");
     // Empty name, variables, empty; "rank-3.log", variables, empty.
     ASSERT_FALSE(file.empty());
     EXPECT_EQ(file.front(), '\0');
