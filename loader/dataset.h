@@ -120,10 +120,11 @@ struct DatasetOptions {
     /// Instead of a directory: several data sets, mixed by their weights.
     std::vector<StreamOptions> streams = {};
 
-    /// Instead of a directory, as in StreamingDataset: where the data set lies (see
+    /// Instead of a directory, as in StreamingDataset: where the data set lies, of any format (see
     /// loader/source/open_source.h for the kinds of URLs), and the folder in which what was fetched
-    /// is kept for later epochs, other trials and other processes. A `remote` on this machine is
-    /// read where it is.
+    /// is kept for later epochs, other trials and other processes: MDS shards, columns of row
+    /// groups, blocks of text files and archives, images. A `remote` on this machine is read where
+    /// it is, unless there is a `local`.
     std::string remote = {};
     std::filesystem::path local = {};
     /// Bytes that `local` may hold, shared evenly among streams; what is needed last goes first. 0:
@@ -131,6 +132,9 @@ struct DatasetOptions {
     std::uint64_t cache_limit = 0;
     /// Keeps compressed files beside the decompressed ones.
     bool keep_zip = false;
+    /// Of data that is read once, nothing is kept: every read goes to `remote`, and waits for it.
+    /// MDS keeps its shards all the same.
+    bool reads_once = false;
     /// Attempts after the first one, and seconds without a byte that end an attempt.
     int download_retry = 5;
     double download_timeout_s = 60;
@@ -243,7 +247,7 @@ struct Column {
 /// What was moved over the network.
 struct FetchStats {
     std::uint64_t bytes = 0;
-    std::uint64_t shards = 0;          ///< whole ones
+    std::uint64_t shards = 0;          ///< whole ones; of other formats, what is kept as one
     std::uint64_t ranged_batches = 0;  ///< read sample by sample, before their shards came
     std::uint64_t waited_shards = 0;   ///< fetched by another process meanwhile
 };

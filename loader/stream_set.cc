@@ -83,6 +83,7 @@ Result<StreamSet> open_cached(const std::vector<StreamOptions>& places,
     set.index = std::move(remote.index);
     set.store = std::move(remote.store);
     set.supply = std::move(remote.supply);
+    set.files = std::move(remote.files);
     return set;
 }
 

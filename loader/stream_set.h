@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "loader/batch_supply.h"
+#include "loader/cache/cached_source.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/index.h"
 #include "loader/order/epoch.h"
@@ -28,6 +29,8 @@ struct StreamSet {
     /// Of a data set that is read through a cache; else nullptr.
     std::shared_ptr<ShardStore> store;
     std::shared_ptr<BatchSupply> supply;
+    /// Of text shards that are read through a cache; else nullptr.
+    std::shared_ptr<CachedSource> files;
 };
 
 /// Reads the index of every stream (of `directory` alone when `streams` is empty). Errors: those of

@@ -29,6 +29,9 @@ namespace {
 constexpr std::uint64_t kTablePlace = 0;
 constexpr std::uint64_t kClaimPlaces = std::uint64_t{1} << 32;
 constexpr std::uint64_t kPinPlaces = std::uint64_t{1} << 33;
+/// A file below this part of the limit makes room for others like it: this part of the limit.
+constexpr std::uint64_t kSmallFileShare = 1024;
+constexpr std::uint64_t kSpareShare = 64;
 
 Error cache_error(const char* what, const std::filesystem::path& path, int reason) {
     Code code = Code::kInternalError;
@@ -54,55 +57,42 @@ private:
     const FileLocks& locks_;
 };
 
-std::string names_text(const std::vector<CachedFile>& files) {
-    Json names = Json::array();
-    for (const CachedFile& file : files) {
-        names.push_back(file.file.basename);
-        if (file.zip) names.push_back(file.zip->basename);
-    }
-    return to_text(names);
-}
-
-/// Removes the files of `old` that are none of `files`.
+/// Removes the files of `old` that are none of `units`.
 void remove_strangers(const std::filesystem::path& directory, const std::vector<std::string>& old,
-                      const std::vector<CachedFile>& files) {
-    std::set<std::string_view> kept;
-    for (const CachedFile& file : files) kept.insert(file.file.basename);
+                      const std::vector<std::string>& names) {
+    const std::set<std::string_view> kept(names.begin(), names.end());
     std::error_code ignored;
     for (const std::string& name : old)
         if (!kept.contains(name)) std::filesystem::remove(directory / name, ignored);
 }
 
-Result<void> check_names(const std::vector<CachedFile>& files) {
-    std::set<std::string_view> names = {"index.json"};
-    for (const CachedFile& file : files) {
-        for (const FileInfo* info : {&file.file, file.zip ? &*file.zip : nullptr}) {
-            if (!info) continue;
-            if (!names.insert(info->basename).second)
-                return data_loss("two files of the data set are called '" + info->basename + "'");
-            if (*std::filesystem::path(info->basename).begin() == kCacheControlFolder)
-                return data_loss("the file name '" + info->basename +
-                                 "' is one that the cache keeps for itself");
-        }
+Result<void> check_names(const std::vector<std::string>& names) {
+    std::set<std::string_view> known = {"index.json"};
+    for (const std::string& name : names) {
+        if (!known.insert(name).second)
+            return data_loss("two files of the data set are called '" + name + "'");
+        if (*std::filesystem::path(name).begin() == kCacheControlFolder)
+            return data_loss("the file name '" + name + "' is one that the cache keeps for itself");
     }
     return {};
 }
 
 }  // namespace
 
-DiskCache::DiskCache(CacheOptions options, std::vector<CachedFile> files, FileLocks locks,
+DiskCache::DiskCache(CacheOptions options, std::shared_ptr<const UnitList> units, FileLocks locks,
                      Ledger ledger)
     : options_(std::move(options)),
-      files_(std::move(files)),
+      units_(std::move(units)),
       locks_(std::move(locks)),
       ledger_(std::move(ledger)),
-      pins_(files_.size()),
-      claims_(files_.size()) {}
+      pins_(units_->size()),
+      claims_(units_->size()) {}
 
 Result<std::shared_ptr<DiskCache>> DiskCache::open(CacheOptions options,
-                                                   std::vector<CachedFile> files,
+                                                   std::shared_ptr<const UnitList> units,
                                                    std::string_view digest) {
-    TUNE_TRY_VOID(check_names(files));
+    const std::vector<std::string> names = units->names();
+    TUNE_TRY_VOID(check_names(names));
     const std::filesystem::path control = options.directory / kCacheControlFolder;
     std::error_code error;
     std::filesystem::create_directories(control, error);
@@ -116,18 +106,19 @@ Result<std::shared_ptr<DiskCache>> DiskCache::open(CacheOptions options,
             if (entry.path().filename().string().starts_with("part."))
                 std::filesystem::remove(entry.path(), error);
     }
-    TUNE_TRY(ledger, Ledger::open(control / "table", digest, files.size(), is_alone));
+    TUNE_TRY(ledger, Ledger::open(control / "table", digest, units->size(), is_alone));
     const bool is_new = ledger.is_new();
     if (is_new) {
         // Files of other data would never be counted or evicted.
         if (const auto old = cached_names(options.directory); old && is_alone)
-            remove_strangers(options.directory, *old, files);
-        TUNE_TRY_VOID(write_file_atomic(control / "files", names_text(files)));
+            remove_strangers(options.directory, *old, names);
+        if (is_alone) std::filesystem::remove_all(control / "units", error);
+        TUNE_TRY_VOID(write_file_atomic(control / "files", to_text(Json(names))));
     }
     std::shared_ptr<DiskCache> cache(
-        new DiskCache(std::move(options), std::move(files), std::move(locks), std::move(ledger)));
+        new DiskCache(std::move(options), std::move(units), std::move(locks), std::move(ledger)));
     cache->locks_.share(kCacheUsersPlace);
-    if (is_new) cache->take_over_files();
+    if (is_new && !names.empty()) cache->take_over_files();
     cache->reclaim_dead();
     cache->locks_.unlock(kTablePlace);
     return cache;
@@ -145,11 +136,11 @@ Result<std::vector<std::string>> cached_names(const std::filesystem::path& direc
 }
 
 std::filesystem::path DiskCache::path(std::size_t file) const {
-    return options_.directory / files_[file].file.basename;
+    return options_.directory / units_->unit(file).kept.file.basename;
 }
 
 std::filesystem::path DiskCache::zip_path(std::size_t file) const {
-    return options_.directory / files_[file].zip->basename;
+    return options_.directory / units_->unit(file).kept.zip->basename;
 }
 
 std::filesystem::path DiskCache::part_path(std::size_t file, bool is_zip) const {
@@ -157,47 +148,42 @@ std::filesystem::path DiskCache::part_path(std::size_t file, bool is_zip) const 
            ("part." + std::to_string(file) + (is_zip ? ".zip" : ".raw"));
 }
 
-std::uint64_t DiskCache::disk_bytes(std::size_t file) const {
-    return files_[file].file.bytes + (files_[file].zip ? files_[file].zip->bytes : 0);
-}
-
 std::uint64_t DiskCache::used_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const LedgerEntry& entry : ledger_.entries()) bytes += entry.disk_bytes;
-    return bytes;
+    return ledger_.used_bytes();
 }
 
 /// Files that a new table finds, of an older table or of mosaicml-streaming: kept where the index
 /// has hashes by which check() can judge them.
 void DiskCache::take_over_files() {
-    for (std::size_t file = 0; file < files_.size(); ++file) {
+    for (std::size_t file = 0; file < units_->size(); ++file) {
         struct stat info {};
-        if (files_[file].file.hashes.empty() || ::stat(path(file).c_str(), &info) != 0 ||
-            static_cast<std::uint64_t>(info.st_size) != files_[file].file.bytes)
+        if (units_->unit(file).kept.file.hashes.empty() || ::stat(path(file).c_str(), &info) != 0 ||
+            static_cast<std::uint64_t>(info.st_size) != units_->bytes(file))
             continue;
         LedgerEntry& entry = ledger_.entries()[file];
-        entry.disk_bytes = disk_bytes(file);
+        ledger_.set_bytes(entry, units_->disk_bytes(file));
         entry.set_state(FileState::kPresent);
     }
 }
 
-/// REQUIRES: the table's lock. Reservations whose owner died.
+/// REQUIRES: the table's lock. Reservations whose owner died, and what it left out of the sum.
 void DiskCache::reclaim_dead() {
-    for (std::size_t file = 0; file < files_.size(); ++file) {
+    for (std::size_t file = 0; file < units_->size(); ++file) {
         LedgerEntry& entry = ledger_.entries()[file];
         if (entry.file_state() != FileState::kReserved || claims_[file]) continue;
         if (!locks_.try_lock(kClaimPlaces + file)) continue;
         remove_files(file);
-        entry.clear();
+        ledger_.clear(entry);
         locks_.unlock(kClaimPlaces + file);
     }
+    ledger_.recount();
 }
 
 void DiskCache::remove_files(std::size_t file) const {
     ::unlink(path(file).c_str());
     ::unlink(part_path(file, false).c_str());
     ::unlink(part_path(file, true).c_str());
-    if (files_[file].zip) ::unlink(zip_path(file).c_str());
+    if (units_->unit(file).kept.zip) ::unlink(zip_path(file).c_str());
 }
 
 bool DiskCache::pin(std::size_t file) {
@@ -210,7 +196,7 @@ bool DiskCache::pin(std::size_t file) {
     if (!locks_.try_share(kPinPlaces + file)) return false;
     struct stat info {};
     if (is_present(file) && ::stat(path(file).c_str(), &info) == 0 &&
-        static_cast<std::uint64_t>(info.st_size) == files_[file].file.bytes) {
+        static_cast<std::uint64_t>(info.st_size) == units_->bytes(file)) {
         ++pins_[file];
         return true;
     }
@@ -248,7 +234,7 @@ void DiskCache::unclaim(std::size_t file) {
 bool DiskCache::check(std::size_t file) {
     LedgerEntry& entry = ledger_.entries()[file];
     if (entry.file_state() != FileState::kPresent) return false;
-    const FileInfo& info = files_[file].file;
+    const FileInfo info = units_->unit(file).kept.file;
     const Result<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(path(file));
     struct stat status {};
     bool is_good = mapped && (*mapped)->bytes().size() == info.bytes &&
@@ -268,7 +254,7 @@ bool DiskCache::check(std::size_t file) {
     const std::lock_guard lock(mutex_);
     const TableLock table(locks_);
     remove_files(file);
-    entry.clear();
+    ledger_.clear(entry);
     return false;
 }
 
@@ -278,13 +264,16 @@ bool DiskCache::evict(std::size_t file) {
     if (entry.file_state() != FileState::kPresent || pins_[file] > 0 || claims_[file]) return false;
     if (!locks_.try_lock(kPinPlaces + file)) return false;  // another process reads it
     remove_files(file);
-    entry.clear();
+    ledger_.clear(entry);
     locks_.unlock(kPinPlaces + file);
     return true;
 }
 
 bool DiskCache::reserve(std::size_t file, const Victims& victims) {
-    const std::uint64_t needed = disk_bytes(file);
+    const std::uint64_t needed = units_->disk_bytes(file);
+    // Looking for victims costs the same for one small file as for many.
+    const std::uint64_t spare =
+        needed < options_.bytes_max / kSmallFileShare ? options_.bytes_max / kSpareShare : 0;
     std::vector<std::size_t> order;
     bool has_asked = options_.bytes_max == 0;
     while (true) {
@@ -293,12 +282,12 @@ bool DiskCache::reserve(std::size_t file, const Victims& victims) {
             const TableLock table(locks_);
             if (has_asked) reclaim_dead();
             for (const std::size_t victim : order) {
-                if (used_bytes() + needed <= options_.bytes_max) break;
+                if (used_bytes() + needed + spare <= options_.bytes_max) break;
                 if (victim != file) (void)evict(victim);
             }
             if (options_.bytes_max == 0 || used_bytes() + needed <= options_.bytes_max) {
                 LedgerEntry& entry = ledger_.entries()[file];
-                entry.disk_bytes = needed;
+                ledger_.set_bytes(entry, needed);
                 entry.set_state(FileState::kReserved);
                 return true;
             }
@@ -329,7 +318,7 @@ Result<UniqueFd> DiskCache::open_part(std::size_t file, bool is_zip, std::uint64
 }
 
 Result<void> DiskCache::commit(std::size_t file, std::uint64_t xxh3) {
-    const bool has_zip = files_[file].zip.has_value();
+    const bool has_zip = units_->unit(file).kept.zip.has_value();
     std::error_code error;
     for (const bool is_zip : {true, false}) {
         if (is_zip && !has_zip) continue;
@@ -356,7 +345,7 @@ void DiskCache::abandon(std::size_t file) {
     LedgerEntry& entry = ledger_.entries()[file];
     if (entry.file_state() != FileState::kReserved) return;
     remove_files(file);
-    entry.clear();
+    ledger_.clear(entry);
 }
 
 }  // namespace tune::loader

@@ -15,12 +15,10 @@
 #include "base/system/unique_fd.h"
 #include "loader/cache/file_locks.h"
 #include "loader/cache/ledger.h"
-#include "loader/format/mds/index.h"
+#include "loader/cache/unit.h"
 
 namespace tune::loader {
 
-/// Where a cache keeps its own files, inside its folder.
-inline constexpr const char* kCacheControlFolder = ".tune-cache";
 /// The place of its locks that whoever has it open shares.
 inline constexpr std::uint64_t kCacheUsersPlace = 1;
 
@@ -30,30 +28,23 @@ struct CacheOptions {
     std::uint64_t bytes_max = 0;
 };
 
-/// A file as it is kept: `file` is what readers open.
-struct CachedFile {
-    FileInfo file = {};
-    /// Kept beside it.
-    std::optional<FileInfo> zip = {};
-};
-
-/// The life of a file: absent -> reserved (its bytes are counted before any arrives) -> present ->
-/// absent again when it is evicted. Every file has two locks between processes: who claims it
-/// fetches or checks it, who pins it reads it. Both are the kernel's, so a process that dies leaves
-/// at most a reservation, which the next one takes back. A file appears under its name by rename,
-/// whole and checked. Thread-safe; nothing here waits but for short disk operations, and
-/// wait_claim().
+/// Holds one file for each unit of a data set. The life of a file: absent -> reserved (its bytes
+/// are counted before any arrives) -> present -> absent again when it is evicted. Every file has
+/// two locks between processes: who claims it fetches or checks it, who pins it reads it. Both are
+/// the kernel's, so a process that dies leaves at most a reservation, which the next one takes
+/// back. A file appears under its name by rename, whole and checked. Thread-safe; nothing here
+/// waits but for short disk operations, and wait_claim().
 class DiskCache {
 public:
     /// `digest` names the data: a folder that holds other data is emptied, unless another process
     /// uses it (kResourceConflict). Files that are there already are taken over if the index states
     /// hashes to check them by. Errors: also kResourceExhausted when the disk is full, and those of
     /// the file system.
-    [[nodiscard]] static Result<std::shared_ptr<DiskCache>> open(CacheOptions options,
-                                                                 std::vector<CachedFile> files,
-                                                                 std::string_view digest);
+    [[nodiscard]] static Result<std::shared_ptr<DiskCache>> open(
+        CacheOptions options, std::shared_ptr<const UnitList> units, std::string_view digest);
 
-    [[nodiscard]] std::size_t file_count() const { return files_.size(); }
+    [[nodiscard]] const UnitList& units() const { return *units_; }
+    [[nodiscard]] std::size_t file_count() const { return units_->size(); }
     [[nodiscard]] std::filesystem::path path(std::size_t file) const;
     [[nodiscard]] std::filesystem::path zip_path(std::size_t file) const;
 
@@ -104,16 +95,16 @@ public:
     [[nodiscard]] std::uint64_t used_bytes() const;
 
 private:
-    DiskCache(CacheOptions options, std::vector<CachedFile> files, FileLocks locks, Ledger ledger);
+    DiskCache(CacheOptions options, std::shared_ptr<const UnitList> units, FileLocks locks,
+              Ledger ledger);
 
-    [[nodiscard]] std::uint64_t disk_bytes(std::size_t file) const;
     void take_over_files();
     void reclaim_dead();
     [[nodiscard]] bool evict(std::size_t file);
     void remove_files(std::size_t file) const;
 
     const CacheOptions options_;
-    const std::vector<CachedFile> files_;
+    const std::shared_ptr<const UnitList> units_;
     FileLocks locks_;
     Ledger ledger_;
 

@@ -1,3 +1,7 @@
+// The table lies in a file that all processes map: a header that says whose it is, then a row for
+// each file. A row and the sum of all rows change one after the other under the cache's lock, and
+// whoever dies between them leaves a wrong sum, which the next one to open the cache adds up anew.
+
 #include "loader/cache/ledger.h"
 
 #include <fcntl.h>
@@ -6,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -18,11 +23,15 @@ namespace {
 constexpr std::size_t kDigestBytesMax = 48;
 
 struct LedgerHeader {
-    char magic[8] = {'t', 'u', 'n', 'e', 'c', 'a', 'c', '1'};
+    char magic[8] = {'t', 'u', 'n', 'e', 'c', 'a', 'c', '2'};
     char digest[kDigestBytesMax] = {};
     std::uint64_t count = 0;
+    /// Of all rows; the only field that changes.
+    std::uint64_t used_bytes = 0;
 };
-static_assert(sizeof(LedgerHeader) == 64);
+static_assert(sizeof(LedgerHeader) == 72);
+/// What says whether a table is of this data.
+constexpr std::size_t kIdentityBytes = offsetof(LedgerHeader, used_bytes);
 
 LedgerHeader header_of(std::string_view digest, std::size_t count) {
     LedgerHeader header;
@@ -60,7 +69,7 @@ Result<Ledger> Ledger::open(const std::filesystem::path& path, std::string_view 
     const bool is_known = ::fstat(fd.get(), &info) == 0 &&
                           static_cast<std::size_t>(info.st_size) == bytes &&
                           ::pread(fd.get(), &found, sizeof found, 0) == sizeof found &&
-                          std::memcmp(&found, &expected, sizeof found) == 0;
+                          std::memcmp(&found, &expected, kIdentityBytes) == 0;
     if (!is_known) {
         if (!may_replace)
             return Error{Code::kResourceConflict,
@@ -80,15 +89,35 @@ Result<Ledger> Ledger::open(const std::filesystem::path& path, std::string_view 
     ledger.address_ = address;
     ledger.bytes_ = bytes;
     ledger.is_new_ = !is_known;
+    ledger.used_bytes_ = &static_cast<LedgerHeader*>(address)->used_bytes;
     ledger.entries_ = {
         reinterpret_cast<LedgerEntry*>(static_cast<std::byte*>(address) + sizeof expected), count};
     return ledger;
+}
+
+void Ledger::set_bytes(LedgerEntry& entry, std::uint64_t bytes) const {
+    std::atomic_ref(*used_bytes_).fetch_add(bytes - entry.disk_bytes, std::memory_order_relaxed);
+    entry.disk_bytes = bytes;
+}
+
+void Ledger::clear(LedgerEntry& entry) const {
+    entry.set_state(FileState::kAbsent);
+    set_bytes(entry, 0);
+    entry.xxh3 = entry.boot = 0;
+    entry.changed_ns = 0;
+}
+
+void Ledger::recount() const {
+    std::uint64_t bytes = 0;
+    for (const LedgerEntry& entry : entries_) bytes += entry.disk_bytes;
+    std::atomic_ref(*used_bytes_).store(bytes, std::memory_order_relaxed);
 }
 
 Ledger::Ledger(Ledger&& other) noexcept
     : address_(std::exchange(other.address_, nullptr)),
       bytes_(other.bytes_),
       entries_(other.entries_),
+      used_bytes_(other.used_bytes_),
       is_new_(other.is_new_) {}
 
 Ledger::~Ledger() {

@@ -33,12 +33,6 @@ struct LedgerEntry {
         return static_cast<FileState>(
             std::atomic_ref(const_cast<std::uint32_t&>(state)).load(std::memory_order_acquire));
     }
-    /// Absent, with nothing known of it. Others may look at the state meanwhile.
-    void clear() {
-        set_state(FileState::kAbsent);
-        disk_bytes = xxh3 = boot = 0;
-        changed_ns = 0;
-    }
     void set_state(FileState value) {
         std::atomic_ref(state).store(static_cast<std::uint32_t>(value), std::memory_order_release);
     }
@@ -60,6 +54,18 @@ public:
     Ledger& operator=(Ledger&&) = delete;
 
     [[nodiscard]] std::span<LedgerEntry> entries() const { return entries_; }
+    /// disk_bytes of all rows.
+    [[nodiscard]] std::uint64_t used_bytes() const {
+        return std::atomic_ref(*used_bytes_).load(std::memory_order_relaxed);
+    }
+    /// Counts a file's bytes. REQUIRES: the cache is locked.
+    void set_bytes(LedgerEntry& entry, std::uint64_t bytes) const;
+    /// The file is absent, with nothing known of it. Others may look at its state meanwhile.
+    /// REQUIRES: the cache is locked.
+    void clear(LedgerEntry& entry) const;
+    /// Adds all rows up: a process may have died between a row and the sum. REQUIRES: the cache is
+    /// locked.
+    void recount() const;
     [[nodiscard]] bool is_new() const { return is_new_; }
 
 private:
@@ -67,6 +73,7 @@ private:
     void* address_ = nullptr;
     std::size_t bytes_ = 0;
     std::span<LedgerEntry> entries_;
+    std::uint64_t* used_bytes_ = nullptr;
     bool is_new_ = false;
 };
 

@@ -126,11 +126,11 @@ bool is_hidden(const std::filesystem::path& path) {
 Result<RowSet> open_index(const DatasetOptions& options) {
     TUNE_TRY(set, open_streams(options));
     if (set.index.shards.front().format == "mds") return open_mds(options, std::move(set));
-    if (set.supply || set.streams.size() > 1)
+    if (set.streams.size() > 1)
         return invalid_parameter(set.index.shards.front().format +
-                                 " shards are read from one folder of this machine; convert them "
-                                 "to MDS (tune-data convert) to fetch or mix them");
-    return open_split_shards(options, std::move(set.index));
+                                 " shards are read from one place; convert them to MDS (tune-data "
+                                 "convert) to mix them");
+    return open_split_shards(options, std::move(set.index), std::move(set.files));
 }
 
 }  // namespace tune::loader

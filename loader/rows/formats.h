@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "loader/cache/cached_source.h"
 #include "loader/format/mds/index.h"
 #include "loader/rows/row_set.h"
 #include "loader/rows/row_shard.h"
@@ -34,7 +35,9 @@ namespace tune::loader {
 
 /// index.json with shards of MDS, or of json, csv, tsv and xsv.
 [[nodiscard]] Result<RowSet> open_index(const DatasetOptions& options);
-[[nodiscard]] Result<RowSet> open_split_shards(const DatasetOptions& options, Index index);
+/// `files`: what is read from, when it is kept in a cache, with a unit for each file; else nullptr.
+[[nodiscard]] Result<RowSet> open_split_shards(const DatasetOptions& options, Index index,
+                                               std::shared_ptr<CachedSource> files);
 
 /// `format`: jsonl, csv or tsv. Errors: kDataLoss naming file and line.
 [[nodiscard]] Result<RowSet> open_text_files(const DatasetOptions& options,

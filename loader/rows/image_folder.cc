@@ -3,18 +3,30 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include "base/text/text.h"
+#include "loader/cache/remote_set.h"
 #include "loader/rows/file_shard.h"
 #include "loader/rows/formats.h"
 #include "loader/rows/table_decoder.h"
-#include "loader/source/open_source.h"
 
 namespace tune::loader {
 namespace {
 
 constexpr std::size_t kFilesPerShard = 1024;
+
+UnitNeeds needs_of_files(const std::vector<ObjectInfo>& files, const ExtentUnits& units) {
+    const std::vector<std::int64_t> samples(files.size(), 1);
+    std::vector<std::uint32_t> begins = {0};
+    std::vector<std::uint32_t> wanted;
+    for (const ObjectInfo& file : files) {
+        units.add_units(file.path, 0, file.bytes, wanted);
+        begins.push_back(static_cast<std::uint32_t>(wanted.size()));
+    }
+    return {samples, std::move(begins), std::move(wanted)};
+}
 
 }  // namespace
 
@@ -26,8 +38,8 @@ const std::vector<std::string>& image_extensions() {
 
 Result<RowSet> open_image_folder(const DatasetOptions& options) {
     TUNE_TRY_VOID(refuse_table_options(options, "a folder of images"));
-    TUNE_TRY(source, open_source(data_place(options)));
-    TUNE_TRY(files, find_files(*source, image_extensions()));
+    TUNE_TRY(place, open_data(options));
+    TUNE_TRY(files, find_files(*place.source, image_extensions()));
     std::map<std::string, std::int64_t> labels;  // by class
     std::string encoding;
     for (const ObjectInfo& file : files) {
@@ -55,7 +67,7 @@ Result<RowSet> open_image_folder(const DatasetOptions& options) {
     std::vector<std::shared_ptr<const RowShard>> shards;
     for (std::size_t begin = 0; begin < files.size(); begin += kFilesPerShard) {
         auto shard = std::make_shared<FileShard>();
-        shard->source = source;
+        shard->source = place.source;
         shard->columns = columns;
         const std::size_t end = std::min(begin + kFilesPerShard, files.size());
         for (std::size_t i = begin; i < end; ++i) {
@@ -79,6 +91,12 @@ Result<RowSet> open_image_folder(const DatasetOptions& options) {
         rows.catalogue.shard_names.push_back(files[begin].path + " and " +
                                              std::to_string(end - begin - 1) + " more");
         shards.push_back(std::move(shard));
+    }
+    if (place.cache && is_wanted(options, "image")) {
+        // A file is a unit: samples of a batch lie anywhere.
+        const auto units = ExtentUnits::blocks(files, std::numeric_limits<std::uint64_t>::max());
+        TUNE_TRY_VOID(place.cache->keep(units, units->digest()));
+        rows.supply = place.cache->supply(needs_of_files(files, *units));
     }
     return finish_file_rows(options, std::move(rows), described, std::move(shards));
 }

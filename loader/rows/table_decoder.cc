@@ -23,10 +23,11 @@ struct Group {
 class TableDecoder final : public BatchDecoder {
 public:
     TableDecoder(const Catalogue& catalogue, std::size_t bytes_max, int threads_ahead,
-                 ShardCache::Load load)
+                 ShardCache::Load load, IsHere is_here)
         : columns_(catalogue.columns),
           map_(catalogue.shard_samples),
           lookout_(map_, catalogue.shard_samples.size(), catalogue.sample_count()),
+          is_here_(std::move(is_here)),
           cache_(catalogue.shard_samples.size(), bytes_max, threads_ahead, std::move(load)) {}
 
     [[nodiscard]] Result<void> fill(std::span<const std::int64_t> ids,
@@ -42,8 +43,10 @@ public:
 
     void look_ahead(const EpochPlan::Rest& upcoming,
                     const EpochPlan::Rest& next_epoch) const override {
-        if (cache_.threads_ahead() > 0 && !cache_.is_busy_ahead())
-            cache_.announce(lookout_.find(upcoming, next_epoch));
+        if (cache_.threads_ahead() == 0 || cache_.is_busy_ahead()) return;
+        std::vector<std::size_t> shards = lookout_.find(upcoming, next_epoch);
+        if (is_here_) std::erase_if(shards, [this](std::size_t shard) { return !is_here_(shard); });
+        cache_.announce(std::move(shards));
     }
 
 private:
@@ -104,14 +107,30 @@ private:
     std::vector<ColumnInfo> columns_;
     ShardMap map_;
     const ShardLookout lookout_;
+    const IsHere is_here_;
     mutable ShardCache cache_;
 };
 
 }  // namespace
 
 std::unique_ptr<BatchDecoder> make_table_decoder(const Catalogue& catalogue, std::size_t bytes_max,
-                                                 int threads_ahead, ShardCache::Load load) {
-    return std::make_unique<TableDecoder>(catalogue, bytes_max, threads_ahead, std::move(load));
+                                                 int threads_ahead, ShardCache::Load load,
+                                                 IsHere is_here) {
+    return std::make_unique<TableDecoder>(catalogue, bytes_max, threads_ahead, std::move(load),
+                                          std::move(is_here));
+}
+
+void decode_shards(const DatasetOptions& options, CachedSource* cache,
+                   const std::function<UnitNeeds()>& needs, ShardCache::Load load, RowSet& rows) {
+    IsHere is_here;
+    if (cache) {
+        const auto kept = std::make_shared<const UnitNeeds>(needs());
+        // The source lives as long as `load`, which reads from it.
+        is_here = [cache, kept](std::size_t shard) { return cache->has(kept->of_group(shard)); };
+        rows.supply = cache->supply(*kept);
+    }
+    rows.decoder = make_table_decoder(rows.catalogue, options.decompressed_bytes_max,
+                                      options.threads, std::move(load), std::move(is_here));
 }
 
 }  // namespace tune::loader

@@ -8,11 +8,12 @@
 #include <set>
 
 #include "base/text/text.h"
+#include "loader/cache/parallel.h"
+#include "loader/cache/remote_set.h"
 #include "loader/format/tar.h"
 #include "loader/rows/file_shard.h"
 #include "loader/rows/formats.h"
 #include "loader/rows/table_decoder.h"
-#include "loader/source/open_source.h"
 
 namespace tune::loader {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 constexpr const char* kKeyColumn = "__key__";
 /// Headers are read through a window of this size, so that small members cost no read each.
 constexpr std::size_t kWindowBytes = std::size_t{256} << 10;
+/// Of an archive that lies afar, this much is fetched and kept at a time.
+constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
 
 struct Sample {
     std::string key;
@@ -108,27 +111,60 @@ Result<std::shared_ptr<const RowShard>> make_shard(std::shared_ptr<const ObjectS
     return std::shared_ptr<const RowShard>(std::move(shard));
 }
 
+Result<std::vector<Archive>> read_archives(const ObjectSource& source,
+                                           const std::vector<ObjectInfo>& files) {
+    std::vector<Archive> archives(files.size());
+    TUNE_TRY_VOID(for_each_parallel(files.size(), [&](std::size_t i) -> Result<void> {
+        Result<Archive> archive = read_archive(source, files[i]);
+        if (archive) {
+            archives[i] = *std::move(archive);
+            return {};
+        }
+        Error error = std::move(archive).error();
+        if (error.context.empty())
+            error.context =
+                "'" + source.url() + (files[i].path.empty() ? "" : "/" + files[i].path) + "'";
+        return error;
+    }));
+    return archives;
+}
+
+/// Which of `units` each sample's columns are read from.
+UnitNeeds needs_of(const std::vector<Archive>& archives, const std::vector<FileColumn>& columns,
+                   const ExtentUnits& units) {
+    std::vector<std::int64_t> samples;
+    std::vector<std::uint32_t> begins = {0};
+    std::vector<std::uint32_t> wanted;
+    for (const Archive& archive : archives)
+        for (const Sample& sample : archive.samples) {
+            samples.push_back(1);
+            for (const FileColumn& column : columns)
+                if (const auto member = sample.members.find(column.info.name);
+                    member != sample.members.end())
+                    units.add_units(archive.object.path, member->second.offset,
+                                    member->second.bytes, wanted);
+            // The members of a sample lie side by side.
+            const auto first = wanted.begin() + static_cast<std::ptrdiff_t>(begins.back());
+            std::sort(first, wanted.end());
+            wanted.erase(std::unique(first, wanted.end()), wanted.end());
+            begins.push_back(static_cast<std::uint32_t>(wanted.size()));
+        }
+    return {samples, std::move(begins), std::move(wanted)};
+}
+
 }  // namespace
 
 Result<RowSet> open_webdataset(const DatasetOptions& options) {
     TUNE_TRY_VOID(refuse_table_options(options, "made of tar archives"));
-    TUNE_TRY(source, open_source(data_place(options)));
-    TUNE_TRY(files, find_files(*source, {".tar"}));
-    std::vector<Archive> archives;
+    TUNE_TRY(place, open_data(options));
+    TUNE_TRY(files, find_files(*place.source, {".tar"}));
+    const std::shared_ptr<const ExtentUnits> units = ExtentUnits::blocks(files, kBlockBytes);
+    if (place.cache) TUNE_TRY_VOID(place.cache->keep(units, units->digest()));
+    TUNE_TRY(archives, read_archives(*place.source, files));
     std::set<std::string> names = {kKeyColumn};
-    for (ObjectInfo& file : files) {
-        const std::string path = file.path;
-        Result<Archive> archive = read_archive(*source, std::move(file));
-        if (!archive) {
-            Error error = std::move(archive).error();
-            if (error.context.empty())
-                error.context = "'" + source->url() + (path.empty() ? "" : "/" + path) + "'";
-            return error;
-        }
-        for (const Sample& sample : archive->samples)
+    for (const Archive& archive : archives)
+        for (const Sample& sample : archive.samples)
             for (const auto& [column, member] : sample.members) names.insert(column);
-        archives.push_back(*std::move(archive));
-    }
     const std::vector<std::string> sorted(names.begin(), names.end());
     TUNE_TRY_VOID(check_names(options, sorted));
     RowSet rows;
@@ -148,7 +184,7 @@ Result<RowSet> open_webdataset(const DatasetOptions& options) {
     std::vector<std::shared_ptr<const RowShard>> shards;
     for (const Archive& archive : archives) {
         if (archive.samples.empty()) continue;
-        TUNE_TRY(shard, make_shard(source, archive, columns));
+        TUNE_TRY(shard, make_shard(place.source, archive, columns));
         shards.push_back(std::move(shard));
         rows.catalogue.shard_samples.push_back(static_cast<std::int64_t>(archive.samples.size()));
         rows.catalogue.shard_names.push_back(archive.object.path);
@@ -156,6 +192,7 @@ Result<RowSet> open_webdataset(const DatasetOptions& options) {
         described += "\n" + archive.object.path + " " + std::to_string(archive.object.bytes) + " " +
                      std::to_string(archive.samples.size());
     }
+    if (place.cache) rows.supply = place.cache->supply(needs_of(archives, columns, *units));
     return finish_file_rows(options, std::move(rows), described, std::move(shards));
 }
 

@@ -124,19 +124,20 @@ void RangeReader::work() {
     }
 }
 
-Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& object, int fd) {
+Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& object,
+                                  std::uint64_t offset, std::uint64_t bytes, int fd) {
     std::vector<Job> jobs;
-    for (std::uint64_t at = 0; at < object.bytes; at += kRangeBytes) {
-        const std::size_t bytes = std::min<std::uint64_t>(kRangeBytes, object.bytes - at);
-        jobs.push_back([&source, &object, fd, at, bytes]() -> Result<void> {
+    for (std::uint64_t at = 0; at < bytes; at += kRangeBytes) {
+        const std::size_t count = std::min<std::uint64_t>(kRangeBytes, bytes - at);
+        jobs.push_back([&source, &object, fd, offset, at, count]() -> Result<void> {
             thread_local std::vector<std::byte> buffer;
-            buffer.resize(bytes);
-            TUNE_TRY_VOID(source.read(object, at, buffer));
+            buffer.resize(count);
+            TUNE_TRY_VOID(source.read(object, offset + at, buffer));
             return write_all(fd, buffer, at);
         });
     }
     Result<void> done = run(std::move(jobs));
-    if (done || done.error().code != Code::kNotImplemented) return done;
+    if (done || done.error().code != Code::kNotImplemented || bytes != object.bytes) return done;
     return run({[&source, &object, fd]() -> Result<void> {
         std::vector<std::byte> whole(object.bytes);
         TUNE_TRY_VOID(source.read(object, 0, whole));
@@ -145,15 +146,18 @@ Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& 
 }
 
 Result<void> RangeReader::to_memory(const ObjectSource& source, const ObjectInfo& object,
-                                    std::span<std::byte> bytes) {
+                                    std::uint64_t offset, std::span<std::byte> bytes) {
     std::vector<Job> jobs;
     for (std::size_t at = 0; at < bytes.size(); at += kRangeBytes) {
         const std::span<std::byte> range =
             bytes.subspan(at, std::min(kRangeBytes, bytes.size() - at));
-        jobs.push_back([&source, &object, at, range] { return source.read(object, at, range); });
+        jobs.push_back([&source, &object, offset, at, range] {
+            return source.read(object, offset + at, range);
+        });
     }
     Result<void> done = run(std::move(jobs));
-    if (done || done.error().code != Code::kNotImplemented) return done;
+    if (done || done.error().code != Code::kNotImplemented || bytes.size() != object.bytes)
+        return done;
     return run({[&source, &object, bytes] { return source.read(object, 0, bytes); }});
 }
 

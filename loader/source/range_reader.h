@@ -41,12 +41,12 @@ public:
     /// the first one.
     [[nodiscard]] Result<void> run(std::vector<Job> jobs, Kind kind = Kind::kFile);
 
-    /// The first `bytes` of `object` into the file `fd`. Errors: those of read();
+    /// `bytes` bytes of `object` from `offset` on become the file `fd`. Errors: those of read();
     /// kResourceExhausted when the disk is full.
     [[nodiscard]] Result<void> to_file(const ObjectSource& source, const ObjectInfo& object,
-                                       int fd);
+                                       std::uint64_t offset, std::uint64_t bytes, int fd);
     [[nodiscard]] Result<void> to_memory(const ObjectSource& source, const ObjectInfo& object,
-                                         std::span<std::byte> bytes);
+                                         std::uint64_t offset, std::span<std::byte> bytes);
 
     /// Ends what waits its turn, now and from here on.
     void stop();

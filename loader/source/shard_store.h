@@ -1,6 +1,6 @@
 #pragma once
 // The shards that can be read now: those of a local directory, opened and checked when first
-// needed, and those that a ShardSupply puts here.
+// needed, and those that a supply puts here.
 
 #include <atomic>
 #include <cstdint>

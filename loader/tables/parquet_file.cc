@@ -6,6 +6,7 @@
 #include <arrow/array.h>
 #include <arrow/array/concatenate.h>
 #include <arrow/array/util.h>
+#include <arrow/io/caching.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/arrow/schema.h>
 #include <parquet/exception.h>
@@ -48,6 +49,10 @@ arrow::Result<std::unique_ptr<parquet::arrow::FileReader>> ParquetFile::make_rea
     parquet::ArrowReaderProperties properties;
     properties.set_use_threads(false);
     for (const int leaf : coded_leaves) properties.set_read_dictionary(leaf, true);
+    // Nothing between two columns is read: of a table that lies afar it would have to be fetched.
+    arrow::io::CacheOptions ranges = properties.cache_options();
+    ranges.hole_size_limit = 0;
+    properties.set_cache_options(ranges);
     properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
     builder.properties(properties);
     return builder.Build();
@@ -67,6 +72,30 @@ arrow::Status ParquetFile::read_footer() {
         group_begins_.push_back(group_begins_.back() + rows);
     }
     return arrow::Status::OK();
+}
+
+Result<std::vector<ParquetFile::Chunk>> ParquetFile::chunks() const {
+    std::vector<Chunk> chunks;
+    const auto size = static_cast<std::int64_t>(object_.bytes);
+    const arrow::Status status = catching([&] {
+        ARROW_ASSIGN_OR_RAISE(auto reader, make_reader({}));
+        for (int group = 0; group < metadata_->num_row_groups(); ++group)
+            for (int leaf = 0; leaf < metadata_->num_columns(); ++leaf) {
+                ARROW_ASSIGN_OR_RAISE(const auto ranges,
+                                      reader->parquet_reader()->GetReadRanges({group}, {leaf}, 0));
+                const arrow::io::ReadRange range =
+                    ranges.size() == 1 ? ranges.front() : arrow::io::ReadRange{0, 0};
+                const bool is_possible = range.offset >= 0 && range.length > 0 &&
+                                         range.offset <= size &&
+                                         range.length <= size - range.offset;
+                chunks.push_back(is_possible ? Chunk{static_cast<std::uint64_t>(range.offset),
+                                                     static_cast<std::uint64_t>(range.length)}
+                                             : Chunk{});
+            }
+        return arrow::Status::OK();
+    });
+    if (!status.ok()) return in_file(arrow_error(status), *source_, object_.path);
+    return chunks;
 }
 
 Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(

@@ -36,6 +36,21 @@ public:
         return leaves_[static_cast<std::size_t>(field)];
     }
 
+    struct Chunk {
+        std::uint64_t offset = 0;
+        std::uint64_t bytes = 0;
+    };
+    /// Where the leaf columns lie in the file, those of the first row group first, exactly as
+    /// read() asks for them; 0 bytes where the footer names an impossible place. Worked out anew at
+    /// each call. Errors: kDataLoss naming the file.
+    [[nodiscard]] Result<std::vector<Chunk>> chunks() const;
+    /// The place of a leaf column of a row group among them.
+    [[nodiscard]] std::size_t chunk_number(int group, int leaf) const {
+        return static_cast<std::size_t>(group) *
+                   static_cast<std::size_t>(metadata_->num_columns()) +
+               static_cast<std::size_t>(leaf);
+    }
+
     /// The fields of one row group, each as one array, in the order of `fields`. Those of text or
     /// bytes that are also in `codable` come as dictionaries where every page of theirs is stored
     /// so; their codes are not checked. Errors: kDataLoss naming file and row group; those of the

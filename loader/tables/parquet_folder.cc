@@ -1,8 +1,8 @@
 #include <arrow/util/key_value_metadata.h>
 
 #include "base/text/percent.h"
+#include "loader/cache/remote_set.h"
 #include "loader/rows/formats.h"
-#include "loader/source/open_source.h"
 #include "loader/tables/parquet_file.h"
 #include "loader/tables/parquet_table.h"
 
@@ -40,14 +40,14 @@ bool is_petastorm(const std::shared_ptr<const ObjectSource>& source) {
 Result<RowSet> open_parquet_folder(const DatasetOptions& options) {
     if (options.version || !options.timestamp.empty())
         return invalid_parameter("only a Delta table has versions; this is a folder of Parquet");
-    TUNE_TRY(source, open_source(data_place(options)));
-    ParquetTable table{.format = "parquet", .source = source};
-    TUNE_TRY(objects, find_files(*source, {".parquet", ".parq"}));
+    TUNE_TRY(place, open_data(options));
+    ParquetTable table{.format = "parquet", .source = place.source, .cache = place.cache};
+    TUNE_TRY(objects, find_files(*place.source, {".parquet", ".parq"}));
     for (ObjectInfo& object : objects) {
         auto partition = partition_of(object.path);
         if (object.bytes > 0) table.files.push_back({std::move(object), std::move(partition)});
     }
-    table.may_hold_npy = is_petastorm(source);
+    table.may_hold_npy = is_petastorm(place.source);
     return open_parquet_table(options, std::move(table));
 }
 

@@ -8,12 +8,10 @@
 #include <arrow/array.h>
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <set>
-#include <thread>
 
 #include "base/text/counted.h"
+#include "loader/cache/parallel.h"
 #include "loader/rows/table_decoder.h"
 #include "loader/rows/time_value.h"
 #include "loader/tables/arrow_file.h"
@@ -24,9 +22,6 @@
 namespace tune::loader {
 namespace {
 
-/// Footers and filter columns read at one time: enough to hide the latency of an object store.
-constexpr std::size_t kOpenThreadsMax = 16;
-
 constexpr std::int64_t kBlockSamplesMin = 1024;
 
 struct GroupShard {
@@ -36,29 +31,6 @@ struct GroupShard {
     std::int64_t samples = 0;
 };
 
-/// Runs work(i) for i < count on several threads; the error of the smallest i wins.
-Result<void> for_each_parallel(std::size_t count,
-                               const std::function<Result<void>(std::size_t)>& work) {
-    std::atomic<std::size_t> next = 0;
-    std::mutex mutex;
-    std::optional<std::pair<std::size_t, Error>> first_error;
-    const auto run = [&] {
-        for (std::size_t i = next++; i < count; i = next++) {
-            Result<void> done = work(i);
-            if (done) continue;
-            const std::lock_guard lock(mutex);
-            if (!first_error || i < first_error->first) first_error = {i, std::move(done).error()};
-            next = count;
-        }
-    };
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < std::min(count, kOpenThreadsMax); ++i) threads.emplace_back(run);
-    run();
-    for (std::thread& thread : threads) thread.join();
-    if (first_error) return first_error->second;
-    return {};
-}
-
 /// Immutable after open(); decoded by many threads.
 class TableReaderState {
 public:
@@ -67,9 +39,13 @@ public:
     [[nodiscard]] Result<void> open(const DatasetOptions& options);
     [[nodiscard]] Catalogue catalogue(const DatasetOptions& options) const;
     [[nodiscard]] Result<ShardCache::ShardPtr> load(std::size_t shard) const;
+    /// Which column chunks each shard is decoded from. REQUIRES: open() before.
+    [[nodiscard]] UnitNeeds needs() const;
+    [[nodiscard]] CachedSource* cache() const { return table_.cache.get(); }
 
 private:
     [[nodiscard]] Result<void> open_files();
+    [[nodiscard]] Result<void> keep_chunks();
     void find_columns();
     [[nodiscard]] Result<void> plan_columns(const DatasetOptions& options);
     [[nodiscard]] Result<bool> holds_npy(const TableColumn& column) const;
@@ -87,6 +63,7 @@ private:
 
     ParquetTable table_;
     std::vector<std::shared_ptr<const ParquetFile>> files_;
+    std::shared_ptr<const ExtentUnits> chunks_;  // of all files, where they are kept in a cache
     std::vector<OutputColumn> columns_;
     Filters filters_;
     std::vector<GroupShard> shards_;
@@ -104,6 +81,46 @@ Result<void> TableReaderState::open_files() {
         files_[i] = std::move(opened);
         return {};
     });
+}
+
+/// The unit of a cache is a column of a row group, of every column: so trials that read other
+/// columns share what they have in common, and nothing else is fetched.
+Result<void> TableReaderState::keep_chunks() {
+    if (!table_.cache) return {};
+    std::vector<ObjectInfo> objects;
+    std::vector<std::vector<ExtentUnits::Extent>> extents(files_.size());
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+        objects.push_back(files_[i]->object());
+        TUNE_TRY(chunks, files_[i]->chunks());
+        for (const ParquetFile::Chunk& chunk : chunks)
+            if (chunk.bytes > 0) extents[i].push_back({chunk.offset, chunk.bytes});
+        std::ranges::sort(extents[i], {}, &ExtentUnits::Extent::offset);
+    }
+    chunks_ = std::make_shared<const ExtentUnits>(std::move(objects), std::move(extents));
+    return table_.cache->keep(chunks_, chunks_->digest());
+}
+
+UnitNeeds TableReaderState::needs() const {
+    std::vector<std::int64_t> samples;
+    std::vector<std::uint32_t> begins = {0};
+    std::vector<std::uint32_t> wanted;
+    std::size_t known = files_.size();
+    Result<std::vector<ParquetFile::Chunk>> chunks = std::vector<ParquetFile::Chunk>();  // of it
+    for (const GroupShard& shard : shards_) {
+        samples.push_back(shard.samples);
+        const ParquetFile& file = *files_[shard.file];
+        if (std::exchange(known, shard.file) != shard.file) chunks = file.chunks();
+        for (const OutputColumn& column : columns_) {
+            const int field = column.table.is_partition ? -1 : file.find_field(column.table);
+            if (field < 0 || !chunks) continue;
+            for (const int leaf : file.leaves(field)) {
+                const ParquetFile::Chunk& chunk = (*chunks)[file.chunk_number(shard.group, leaf)];
+                chunks_->add_units(file.object().path, chunk.offset, chunk.bytes, wanted);
+            }
+        }
+        begins.push_back(static_cast<std::uint32_t>(wanted.size()));
+    }
+    return {samples, std::move(begins), std::move(wanted)};
 }
 
 /// The columns of the first file and of all partitions; int64 where every value of a partition is a
@@ -168,6 +185,7 @@ Result<void> TableReaderState::plan_columns(const DatasetOptions& options) {
 Result<void> TableReaderState::open(const DatasetOptions& options) {
     TUNE_TRY_VOID(open_files());
     if (files_.empty()) return Error{Code::kInvalidParameterValue, "the table has no files"};
+    TUNE_TRY_VOID(keep_chunks());
     find_columns();
     TUNE_TRY_VOID(plan_columns(options));
     TUNE_TRY(filters, bind_filters(options.filters, table_.columns));
@@ -395,9 +413,9 @@ Result<RowSet> open_parquet_table(const DatasetOptions& options, ParquetTable ta
     if (rows.catalogue.shard_samples.empty())
         return Error{Code::kInvalidParameterValue, "no row of the table is left to read",
                      data_place(options)};
-    rows.decoder =
-        make_table_decoder(rows.catalogue, options.decompressed_bytes_max, options.threads,
-                           [state](std::size_t shard) { return state->load(shard); });
+    decode_shards(
+        options, state->cache(), [&] { return state->needs(); },
+        [state](std::size_t shard) { return state->load(shard); }, rows);
     return rows;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "loader/cache/cached_source.h"
 #include "loader/rows/row_set.h"
 #include "loader/source/object_source.h"
 #include "loader/tables/output_column.h"
@@ -27,6 +28,8 @@ struct ParquetTable {
     /// "parquet" or "delta".
     std::string format = {};
     std::shared_ptr<const ObjectSource> source = {};
+    /// The same one, where data is kept in a cache; else nullptr.
+    std::shared_ptr<CachedSource> cache = {};
     std::vector<TableFile> files = {};
     /// Empty: those of the first file, and what partitions of files name.
     std::vector<TableColumn> columns = {};

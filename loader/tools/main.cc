@@ -184,6 +184,7 @@ std::optional<std::vector<DataSet>> mds_sets(const SetArguments& arguments) {
 /// A data set of any format; where there is none, the answer for MDS, which is the usual one.
 Result<RowSet> open_set(const SetArguments& arguments) {
     TUNE_TRY(options, set_options(arguments));
+    options.reads_once = true;
     Result<RowSet> rows = open_rows(options);
     if (rows || rows.error().code != Code::kResourceDoesNotExist) return rows;
     const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);

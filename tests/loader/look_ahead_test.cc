@@ -13,8 +13,9 @@
 
 #include "base/system/unique_fd.h"
 #include "loader/batch_decoder.h"
-#include "loader/cache/eviction_order.h"
-#include "loader/cache/shard_supply.h"
+#include "loader/cache/shard_unit_store.h"
+#include "loader/cache/supply/eviction_order.h"
+#include "loader/cache/supply/unit_supply.h"
 #include "loader/dataset.h"
 #include "loader/epoch_plan.h"
 #include "loader/format/compression.h"
@@ -71,8 +72,11 @@ TEST(EvictionOrder, WhatIsWantedLastComesLast) {
     plans.push_back({std::make_shared<EpochPlan>(0, Ids{30, 0, 10, 20}, 1, false), 5});
     plans.push_back({std::make_shared<EpochPlan>(1, Ids{40, 0}, 1, false), 9});
     std::vector<std::size_t> candidates = {0, 1, 2, 4, 7, 9};
-    const auto shard_of = [](std::int64_t id) { return static_cast<std::size_t>(id / 10); };
-    EXPECT_THAT(take_wanted({plans, 7, shard_of, 1000}, candidates), ElementsAre(1, 2, 4, 0));
+    const std::vector<std::uint32_t> units = {0, 1, 2, 3, 4};
+    const auto units_of = [&](std::int64_t id) {
+        return std::span(units).subspan(static_cast<std::size_t>(id / 10), 1);
+    };
+    EXPECT_THAT(take_wanted({plans, 7, units_of, 1000}, candidates), ElementsAre(1, 2, 4, 0));
     EXPECT_THAT(candidates, ElementsAre(7, 9)) << "nothing wants them";
 }
 
@@ -81,12 +85,13 @@ TEST(EvictionOrder, TheSearchEndsHoweverLongThePlanIs) {
     const std::vector<FollowedPlan> plans = {
         {std::make_shared<EpochPlan>(lazy_plan(1'000'000'000, 256, false)), 0}};
     std::size_t looks = 0;
-    const auto shard_of = [&looks](std::int64_t id) {
+    const std::vector<std::uint32_t> units = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const auto units_of = [&](std::int64_t id) {
         ++looks;
-        return static_cast<std::size_t>(id / 100'000'000);
+        return std::span(units).subspan(static_cast<std::size_t>(id / 100'000'000), 1);
     };
     std::vector<std::size_t> candidates = {8, 9, 0};
-    EXPECT_THAT(take_wanted({plans, 0, shard_of, 10'000}, candidates), ElementsAre(0));
+    EXPECT_THAT(take_wanted({plans, 0, units_of, 10'000}, candidates), ElementsAre(0));
     EXPECT_THAT(candidates, ElementsAre(8, 9));
     EXPECT_LT(looks, 10'000U + 256);
 }
@@ -166,17 +171,21 @@ TEST(LookAhead, OneProcessThatStallsHidesNoShardThatAnotherHasFinished) {
     const Index index =
         write_numbers(scratch / "far", 60, {.compression = "zstd", .hashes = {"xxh3_64"}});
     ASSERT_GE(index.shards.size(), 4U);
-    std::vector<CachedFile> files;
-    for (const ShardInfo& shard : index.shards) files.push_back({.file = shard.raw_data});
+    const auto units = std::make_shared<const IndexUnits>(index, false);
     const CacheOptions options{.directory = scratch / "near"};
     const std::shared_ptr<const ObjectSource> source =
         std::make_shared<LocalSource>(scratch / "far");
     // Another process, as the kernel's locks have it: a cache of its own on the same folder.
-    const auto other = DiskCache::open(options, files, "d").value();
+    const auto other = DiskCache::open(options, units, "d").value();
     ASSERT_TRUE(other->try_claim(1) && other->try_claim(2));
-    const auto cache = DiskCache::open(options, files, "d").value();
+    const auto cache = DiskCache::open(options, units, "d").value();
     const auto store = std::make_shared<ShardStore>(source, index, true, std::size_t{1} << 20);
-    ShardSupply supply({{.source = source, .cache = cache}}, store, {.predownload = 1000});
+    std::vector<SupplyPart> parts = {{.source = source, .cache = cache}};
+    std::vector<std::int64_t> samples;
+    for (const ShardInfo& shard : index.shards) samples.push_back(shard.samples);
+    UnitSupply supply(std::make_shared<UnitFetcher>(std::move(parts),
+                                                    std::make_shared<ShardUnitStore>(store), 16),
+                      UnitNeeds::one_each(samples), {.predownload = 1000});
     // A batch each of the shards 0, 1 and 2.
     const std::int64_t second = index.shards[0].samples;
     const std::int64_t third = second + index.shards[1].samples;

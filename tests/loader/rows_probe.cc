@@ -43,7 +43,13 @@ Json value_json(const Column& column, std::size_t row) {
 
 DatasetOptions options_of(const Json& json) {
     DatasetOptions options;
-    options.directory = json.at("directory").get<std::string>();
+    options.directory = json.value("directory", "");
+    options.remote = json.value("remote", "");
+    options.local = json.value("local", "");
+    options.cache_limit = json.value("cache_limit", std::uint64_t{0});
+    options.predownload = json.value("predownload", std::int64_t{0});
+    options.download_retry = json.value("retry", options.download_retry);
+    options.download_timeout_s = json.value("timeout", options.download_timeout_s);
     options.format = json.value("format", "");
     options.batch_size = json.value("batch_size", 7);
     options.columns = json.value("columns", std::vector<std::string>());
@@ -82,6 +88,9 @@ int run(const char* text) {
         std::fprintf(stderr, "%s\n", dataset.error().text().c_str());
         return 1;
     }
+    // Batches after which it ends, 0: none; what was moved is then told on the other stream.
+    const std::int64_t batches_max = json.value("batches", std::int64_t{0});
+    std::int64_t batches = 0;
     Json columns = Json::object();
     for (const ColumnInfo& column : (*dataset)->columns())
         columns[column.name] = column.encoding + (column.has_mask ? "?" : "");
@@ -95,6 +104,7 @@ int run(const char* text) {
                 return 1;
             }
             if (!*more) break;
+            ++batches;
             for (std::size_t i = 0; i < batch.count; ++i) {
                 Json row = {{"__id", batch.sample_ids[i]}};
                 for (const Column& column : batch.columns)
@@ -102,8 +112,12 @@ int run(const char* text) {
                 std::printf("%s\n",
                             row.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
             }
+            if (batches == batches_max) break;
         }
     }
+    const FetchStats stats = (*dataset)->fetch_stats();
+    std::fprintf(stderr, "%s\n",
+                 Json{{"bytes", stats.bytes}, {"units", stats.shards}}.dump().c_str());
     return 0;
 }
 

@@ -65,7 +65,8 @@ class Dataset:
             or "images"; None: what is found there.
         split: Subfolder of it, e.g. "train".
         remote: Instead of a directory: a URL (s3://, gs://, az://, hdfs://, https://, hf://, dbfs:/, ...). What is fetched is
-            kept in the folder `local` (None: one in the user's cache) for all processes, epochs and trials.
+            kept in the folder `local` (None: one in the user's cache) for all processes, epochs and trials, whatever the
+            format; of tables, the columns that are read.
         cache_limit: Bytes that it may hold; None: no limit. What is needed last goes first.
         keep_zip: Keep compressed files beside the decompressed ones.
         download_retry, download_timeout: Attempts after the first one, seconds without a byte that end an attempt.

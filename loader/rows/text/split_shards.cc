@@ -3,6 +3,7 @@
 // whole when first needed. CSV knows no quotes here: upstream refuses values that would need them.
 
 #include <cstring>
+#include <numeric>
 
 #include "base/text/counted.h"
 #include "loader/format/compression.h"
@@ -17,8 +18,13 @@ namespace {
 
 class SplitShards {
 public:
-    SplitShards(std::shared_ptr<const ObjectSource> source, Index index, bool checks_hashes)
-        : source_(std::move(source)), index_(std::move(index)), checks_hashes_(checks_hashes) {}
+    /// `is_kept`: `source` reads a cache, whose files were unpacked and checked when they came.
+    SplitShards(std::shared_ptr<const ObjectSource> source, Index index, bool checks_hashes,
+                bool is_kept)
+        : source_(std::move(source)),
+          index_(std::move(index)),
+          checks_hashes_(checks_hashes),
+          is_kept_(is_kept) {}
 
     [[nodiscard]] Result<Catalogue> plan(const DatasetOptions& options);
     [[nodiscard]] Result<ShardCache::ShardPtr> load(std::size_t shard) const;
@@ -33,6 +39,7 @@ private:
     std::shared_ptr<const ObjectSource> source_;
     Index index_;
     bool checks_hashes_;
+    bool is_kept_;
     std::vector<TextColumn> columns_;
     std::vector<std::size_t> places_;  // of each column among those of the shards
 };
@@ -71,6 +78,12 @@ Result<Catalogue> SplitShards::plan(const DatasetOptions& options) {
 
 Result<OwnedBytes> SplitShards::read_file(const ShardInfo& shard, const FileInfo& raw,
                                           const std::optional<FileInfo>& zip) const {
+    if (is_kept_) {
+        OwnedBytes kept{std::make_unique<std::byte[]>(raw.bytes), raw.bytes};
+        TUNE_TRY_VOID(
+            source_->read({raw.basename, raw.bytes, ""}, 0, {kept.data.get(), kept.size}));
+        return kept;
+    }
     const FileInfo& file = zip ? *zip : raw;
     TUNE_TRY(object, source_->stat(file.basename));
     if (object.bytes != file.bytes)
@@ -145,17 +158,31 @@ Result<ShardCache::ShardPtr> SplitShards::load(std::size_t number) const {
 
 }  // namespace
 
-Result<RowSet> open_split_shards(const DatasetOptions& options, Index index) {
-    TUNE_TRY(source, open_source(data_place(options)));
-    auto shards = std::make_shared<SplitShards>(std::move(source), std::move(index),
-                                                options.verify == Verify::kHashes);
+Result<RowSet> open_split_shards(const DatasetOptions& options, Index index,
+                                 std::shared_ptr<CachedSource> files) {
+    std::shared_ptr<const ObjectSource> source = files;
+    if (!source) {
+        TUNE_TRY(here, open_source(data_place(options)));
+        source = std::move(here);
+    }
+    auto shards = std::make_shared<SplitShards>(
+        std::move(source), std::move(index), options.verify == Verify::kHashes, files != nullptr);
     RowSet rows;
     TUNE_TRY(catalogue, shards->plan(options));
     rows.catalogue = std::move(catalogue);
     if (rows.catalogue.sample_count() == 0) return invalid_parameter("the data set has no samples");
-    rows.decoder =
-        make_table_decoder(rows.catalogue, options.decompressed_bytes_max, options.threads,
-                           [shards](std::size_t shard) { return shards->load(shard); });
+    const auto needs = [&] {
+        // Two files each.
+        const std::size_t count = rows.catalogue.shard_samples.size();
+        std::vector<std::uint32_t> begins;
+        for (std::uint32_t shard = 0; shard <= count; ++shard) begins.push_back(2 * shard);
+        std::vector<std::uint32_t> units(2 * count);
+        std::iota(units.begin(), units.end(), 0u);
+        return UnitNeeds(rows.catalogue.shard_samples, std::move(begins), std::move(units));
+    };
+    decode_shards(
+        options, files.get(), needs, [shards](std::size_t shard) { return shards->load(shard); },
+        rows);
     return rows;
 }
 

@@ -7,16 +7,18 @@
 
 #include "base/text/counted.h"
 #include "base/text/text.h"
+#include "loader/cache/remote_set.h"
 #include "loader/format/text/csv_parser.h"
 #include "loader/rows/formats.h"
 #include "loader/rows/table_decoder.h"
 #include "loader/rows/text/text_row.h"
-#include "loader/source/open_source.h"
 
 namespace tune::loader {
 namespace {
 
 constexpr std::size_t kTextWindowBytes = std::size_t{8} << 20;
+/// Windows that are fetched at once when a file that lies afar is scanned.
+constexpr std::size_t kBlocksReadAhead = 8;
 /// A record longer than this is taken for damage (a quote that is never closed).
 constexpr std::size_t kRecordBytesMax = std::size_t{256} << 20;
 
@@ -80,6 +82,8 @@ public:
 
     [[nodiscard]] Result<Catalogue> plan(const DatasetOptions& options);
     [[nodiscard]] Result<ShardCache::ShardPtr> load(std::size_t number) const;
+    /// Which of `units` each shard is read from. REQUIRES: plan() before.
+    [[nodiscard]] UnitNeeds needs(const ExtentUnits& units) const;
 
 private:
     [[nodiscard]] bool is_json() const { return format_ == "jsonl"; }
@@ -295,22 +299,36 @@ Result<ShardCache::ShardPtr> TextFiles::load(std::size_t number) const {
     return in_file(std::move(loaded).error(), pieces_[number].file);
 }
 
+UnitNeeds TextFiles::needs(const ExtentUnits& units) const {
+    std::vector<std::int64_t> samples;
+    std::vector<std::uint32_t> begins = {0};
+    std::vector<std::uint32_t> wanted;
+    for (const Piece& piece : pieces_) {
+        samples.push_back(piece.records);
+        units.add_units(files_[piece.file].path, piece.begin, piece.bytes, wanted);
+        begins.push_back(static_cast<std::uint32_t>(wanted.size()));
+    }
+    return {samples, std::move(begins), std::move(wanted)};
+}
+
 }  // namespace
 
 Result<RowSet> open_text_files(const DatasetOptions& options, const std::string& format) {
-    TUNE_TRY(source, open_source(data_place(options)));
+    TUNE_TRY(place, open_data(options));
     const std::vector<std::string> extensions = text_extensions(format);
-    TUNE_TRY(files, find_files(*source, extensions));
-    auto state = std::make_shared<TextFiles>(std::move(source), std::move(files), format);
+    TUNE_TRY(files, find_files(*place.source, extensions));
+    const std::shared_ptr<const ExtentUnits> units = ExtentUnits::blocks(files, kTextWindowBytes);
+    if (place.cache) TUNE_TRY_VOID(place.cache->keep(units, units->digest(), kBlocksReadAhead));
+    auto state = std::make_shared<TextFiles>(place.source, std::move(files), format);
     RowSet rows;
     TUNE_TRY(catalogue, state->plan(options));
     rows.catalogue = std::move(catalogue);
     if (rows.catalogue.shard_samples.empty())
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
                      data_place(options)};
-    rows.decoder =
-        make_table_decoder(rows.catalogue, options.decompressed_bytes_max, options.threads,
-                           [state](std::size_t shard) { return state->load(shard); });
+    decode_shards(
+        options, place.cache.get(), [&] { return state->needs(*units); },
+        [state](std::size_t shard) { return state->load(shard); }, rows);
     return rows;
 }
 

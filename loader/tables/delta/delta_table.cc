@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "loader/cache/parallel.h"
+#include "loader/cache/remote_set.h"
 #include "loader/delta/deletion_vector.h"
 #include "loader/delta/snapshot.h"
-#include "loader/source/open_source.h"
 #include "loader/tables/arrow_file.h"
 #include "loader/tables/delta/delta_schema.h"
 #include "loader/tables/json_value.h"
@@ -101,17 +102,20 @@ Result<TableFile> table_file(const ObjectSource& source, const DeltaFile& file,
 }  // namespace
 
 Result<RowSet> open_delta(const DatasetOptions& options) {
-    TUNE_TRY(source, open_source(data_place(options)));
+    TUNE_TRY(place, open_data(options));
+    const std::shared_ptr<const ObjectSource>& source = place.source;
     TUNE_TRY(snapshot, read_snapshot(*source, options.version, options.timestamp, read_checkpoint));
-    ParquetTable table{.format = "delta", .source = source};
+    ParquetTable table{.format = "delta", .source = source, .cache = place.cache};
     Result<std::vector<TableColumn>> columns =
         delta_columns(snapshot.metadata, snapshot.protocol, options.columns);
     if (!columns) return in_file(std::move(columns).error(), *source, "_delta_log");
     table.columns = *std::move(columns);
-    for (const DeltaFile& file : snapshot.files) {
-        TUNE_TRY(entry, table_file(*source, file, table.columns));
-        table.files.push_back(std::move(entry));
-    }
+    table.files.resize(snapshot.files.size());
+    TUNE_TRY_VOID(for_each_parallel(snapshot.files.size(), [&](std::size_t i) -> Result<void> {
+        TUNE_TRY(entry, table_file(*source, snapshot.files[i], table.columns));
+        table.files[i] = std::move(entry);
+        return {};
+    }));
     if (table.files.empty())
         return Error{Code::kInvalidParameterValue,
                      "version " + std::to_string(snapshot.version) + " of the table has no rows",

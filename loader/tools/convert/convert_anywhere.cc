@@ -49,7 +49,7 @@ Result<std::filesystem::path> fetch_table(const std::string& url,
         return Error{Code::kInternalError,
                      "cannot write '" + file.string() + "': " + std::strerror(errno)};
     RangeReader reader(kConnections);
-    TUNE_TRY_VOID(reader.to_file(*source, object, fd.get()));
+    TUNE_TRY_VOID(reader.to_file(*source, object, 0, object.bytes, fd.get()));
     return file;
 }
 

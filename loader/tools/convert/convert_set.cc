@@ -400,7 +400,9 @@ Result<std::string> mds_encoding(const ColumnInfo& column) {
 }
 
 Result<ConvertReport> convert_set(const ConvertSetOptions& options) {
-    TUNE_TRY(rows, open_rows(options.input));
+    DatasetOptions input = options.input;
+    input.reads_once = true;
+    TUNE_TRY(rows, open_rows(input));
     Conversion conversion(options, std::move(rows));
     return conversion.run();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Which shards a plan wants last. Internal to the loader.
+// Which units a plan wants last. Internal to the loader.
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@ struct EvictionView {
     std::span<const FollowedPlan> plans;
     /// The first batch whose samples count.
     std::uint64_t from = 0;
-    std::function<std::size_t(std::int64_t id)> shard_of;
+    std::function<std::span<const std::uint32_t>(std::int64_t id)> units_of;
     /// Ids that are looked at: what is wanted only after these counts as not wanted.
     std::size_t looks_max = 0;
 };

@@ -3,7 +3,7 @@
 // Neighbouring samples are one request when what lies between them is shorter than they are: at
 // most twice the samples' bytes are then fetched.
 
-#include "loader/cache/sparse_shard.h"
+#include "loader/cache/supply/sparse_shard.h"
 
 #include <sys/mman.h>
 
