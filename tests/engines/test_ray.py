@@ -10,6 +10,8 @@ import time
 
 import pytest
 from conftest import BIN_DIR, CLIENTS, is_alive, processes_with, wait_for
+from faults import COMMAND, started
+from ray_support import fit, no_cluster, run_example  # noqa: F401 (a fixture)
 
 ray = pytest.importorskip("ray")
 
@@ -39,12 +41,6 @@ def cluster():
     monkey.undo()
 
 
-@pytest.fixture
-def no_cluster(monkeypatch):
-    """Trials run in processes of this machine."""
-    monkeypatch.setattr("tune_ray.tune._tuner._has_ray", lambda: False)
-
-
 def train(config):
     """Of ray.tune's documentation: a training that reports, checkpoints and resumes."""
     start = 0
@@ -65,14 +61,8 @@ def train(config):
                         checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def fit(url, tmp_path, space, trainable=train, name=None, **more):
-    run = {"storage_path": str(tmp_path), "server": url, "name": name, **more.pop("run", {})}
-    config = {"metric": "loss", "mode": "min", **more}
-    return tune.Tuner(trainable, param_space=space, tune_config=tune.TuneConfig(**config), run_config=tune.RunConfig(**run)).fit()
-
-
 def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no_cluster):
-    grid = fit(url, tmp_path, {"lr": tune.loguniform(1e-4, 1e-1), "steps": 3, "net": {"width": tune.choice([8, 16])}}, num_samples=4,
+    grid = fit(url, tmp_path, {"lr": tune.loguniform(1e-4, 1e-1), "steps": 3, "net": {"width": tune.choice([8, 16])}}, train, num_samples=4,
                max_concurrent_trials=2, run={"checkpoint_config": tune.CheckpointConfig(num_to_keep=2)}, name="reports")
     assert len(grid) == 4 and grid.num_errors == 0 and grid.num_terminated == 4
     best = grid.get_best_result()
@@ -80,7 +70,7 @@ def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no
     assert best.config["steps"] == 3 and best.config["net"]["width"] in (8, 16) and best.metrics["training_iteration"] == 3
     assert [row["step"] for row in best.history] == [0, 1, 2] and len(best.metrics_dataframe) == 3
     assert json.loads(pathlib.Path(best.checkpoint.path, "state.json").read_text()) == {"step": 2}
-    assert sorted(os.listdir(best.path)) == ["checkpoint_000002", "checkpoint_000003"]
+    assert sorted(path.name for path in pathlib.Path(best.path).glob("checkpoint_*")) == ["checkpoint_000002", "checkpoint_000003"]
     assert set(grid.get_dataframe().columns) >= {"loss", "config/lr", "config/steps"}
     study = client.load_study("reports", url)
     assert study.info()["state"] == "completed" and study.best_value == best.metrics["loss"]
@@ -89,18 +79,18 @@ def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no
 
 
 def test_a_killed_worker_resumes_from_the_checkpoint(url, tmp_path, no_cluster):
-    grid = fit(url, tmp_path, {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "killed")}, num_samples=1)
+    grid = fit(url, tmp_path, {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "killed")}, train, num_samples=1)
     [result] = grid
-    assert result.error is None and [row["step"] for row in result.history] == [2, 3] and result.metrics["began_at"] == 2
+    assert result.error is None and [row["step"] for row in result.history] == [0, 1, 2, 3] and result.metrics["began_at"] == 2
     assert result.metrics["training_iteration"] == 4
 
 
 def test_failures_are_tried_again_as_often_as_said(url, tmp_path, no_cluster):
     space = {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "failed"), "raise": True}
-    [result] = fit(url, tmp_path, space, run={"failure_config": tune.FailureConfig(max_failures=1)})
+    [result] = fit(url, tmp_path, space, train, run={"failure_config": tune.FailureConfig(max_failures=1)})
     assert result.error is None and result.metrics["began_at"] == 2
     os.unlink(tmp_path / "failed")
-    grid = fit(url, tmp_path, space)
+    grid = fit(url, tmp_path, space, train)
     assert grid.num_errors == 1 and "the node is gone" in str(grid.errors[0])
 
 
@@ -146,7 +136,7 @@ class Stepped(tune.Trainable):
 
 
 def test_a_trainable_class_steps(url, tmp_path, no_cluster):
-    [result] = fit(url, tmp_path, {"add": tune.randint(2, 3)}, Stepped)
+    [result] = fit(url, tmp_path, {"add": tune.randint(2, 3)}, Stepped, run={"checkpoint_config": tune.CheckpointConfig(checkpoint_frequency=1)})
     assert result.metrics["loss"] == -8 and len(result.history) == 4
     assert pathlib.Path(result.checkpoint.path, "total").read_text() == "8"
 
@@ -211,9 +201,9 @@ def test_what_has_no_counterpart_is_refused(url, tmp_path, no_cluster):
     with pytest.raises(client.TuneError, match="sample_from"):
         tune.sample_from(lambda spec: 1)
     with pytest.raises(client.TuneError, match="scheduler dict is not supported"):
-        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, scheduler={})
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, train, scheduler={})
     with pytest.raises(client.TuneError, match="search_alg"):
-        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, search_alg=3)
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, train, search_alg=3)
     with pytest.raises(RuntimeError, match="no trial runs here"):
         tune.report({"loss": 1})
     with pytest.raises(client.TuneError, match="no Tuner left its state"):
@@ -224,7 +214,7 @@ def test_objects_of_ray_tune_are_taken(url, tmp_path, no_cluster):
     theirs = pytest.importorskip("ray.tune")
     from ray.tune.schedulers import ASHAScheduler as TheirASHA
 
-    from tune_ray.tune._config import pruner_of
+    from tune_ray.tune._schedule import pruner_of
     from tune_ray.tune._space import Space
 
     space = {"a": theirs.uniform(0, 1), "b": theirs.loguniform(1e-4, 1), "c": theirs.randint(2, 9), "d": theirs.choice(["x", "y"]),
@@ -233,20 +223,6 @@ def test_objects_of_ray_tune_are_taken(url, tmp_path, no_cluster):
                                      "d": {"choice": ["x", "y"]}, "e": {"float": [0, 1], "step": 0.25},
                                      "f": {"int": [1, 99], "log": True}, "g": {"choice": [1, 2]}, "h": {"normal": [1, 2]}}
     assert pruner_of(TheirASHA(max_t=27, grace_period=3, reduction_factor=3)) == ({"type": "asha", "min": 3, "max": 27, "eta": 3}, 27)
-
-
-COMMAND = """
-import json, os, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-(folder / f"trial-{os.getpid()}").write_text(os.environ["TUNE_TRIAL"])
-while (folder / "hold").exists():
-    time.sleep(0.05)
-print("tune: " + json.dumps({"loss": json.loads(os.environ["TUNE_PARAMS"])["x"]}), flush=True)
-"""
-
-
-def started(tmp_path):
-    return {int(path.name[6:]): path.read_text() for path in tmp_path.glob("trial-*")}
 
 
 def test_trials_run_as_actors(cluster, url, tmp_path):
@@ -265,6 +241,12 @@ def test_trials_run_as_actors(cluster, url, tmp_path):
     best = hyperopt.fmin(lambda x: x ** 2, hyperopt.hp.uniform("x", -1, 1), algo=hyperopt.rand.suggest, max_evals=4, trials=trials,
                          verbose=False)
     assert set(best) == {"x"} and trials.count_successful_trials() == 4
+
+
+def test_rays_first_example_runs_on_its_cluster(cluster, url, tmp_path):
+    """docs.ray.io/en/latest/tune/examples/includes/tune_basic_example.html, with its import changed."""
+    shown = run_example("tune_basic_example", url, tmp_path, RAY_ADDRESS=cluster.address)
+    assert "'activation': 'relu'" in shown or "'activation': 'tanh'" in shown
 
 
 def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
@@ -286,7 +268,8 @@ def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
     assert not any(map(is_alive, started(tmp_path)))
 
 
-def test_too_few_places_are_said_at_once(cluster, url):
+def test_too_few_places_are_said_at_once(cluster, url, monkeypatch):
+    monkeypatch.setattr("tune_ray._cluster._FOR_PLACES_S", 0.5)  # no node is still to come
     with pytest.raises(client.TuneError, match="9 slots of 1 CPU were asked for, and the cluster's . nodes have room for [23]"):
         tune_ray.run_agents(url, slots=9)
     with pytest.raises(client.TuneError, match="GPU"):
