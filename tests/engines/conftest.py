@@ -50,9 +50,9 @@ def own_place(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
 
 
-def wait_for(condition, what):
+def wait_for(condition, what, timeout_s=TIMEOUT_S):
     """Until `condition()` is true, of other processes; its value."""
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.02)

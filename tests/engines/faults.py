@@ -14,6 +14,8 @@ from conftest import BIN_DIR, is_alive, processes_with, wait_for
 import tune_client as tune
 
 LEASE_S = 3
+LONG_S = 280  # for several processes that start and end one after the other
+
 # Notes its process, waits while `hold` is there, and reports its parameter.
 COMMAND = """
 import json, os, pathlib, sys, time
@@ -34,6 +36,7 @@ class Own:
     """A server that can be killed, with leases of seconds, and a study whose trials wait. Ends what it started."""
 
     def __init__(self, folder):
+        self.drivers = []  # processes that end with this
         self._folder = folder
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -48,6 +51,9 @@ class Own:
 
     def __exit__(self, *_):
         self.release()
+        for process in self.drivers:
+            process.kill()
+            process.wait()
         self._server.send_signal(signal.SIGTERM)
         self._server.wait(60)
 
@@ -68,7 +74,7 @@ class Own:
     def agents(self, wait=True):
         """Processes of the program `tune agent`; with `wait`, once two run a trial each."""
         if wait:
-            wait_for(lambda: len(self.trials()) == 2, "two trials at a time")
+            wait_for(lambda: len(self.trials()) == 2, "two trials at a time", LONG_S)
         return [pid for pid in processes_with("agent --server " + self.url) if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "tune"]
 
     def kill_agent(self):
@@ -76,7 +82,7 @@ class Own:
         agents = self.agents()
         before = self.trials()
         os.kill(agents[0], signal.SIGKILL)
-        wait_for(lambda: not is_alive(agents[0]) and len(self.agents(wait=False)) == len(agents), "an agent in its place")
+        wait_for(lambda: not is_alive(agents[0]) and len(self.agents(wait=False)) == len(agents), "an agent in its place", LONG_S)
         version = self._info()["counts"]
         time.sleep(2 * LEASE_S)  # in which a lease that nobody renews would end
         assert self.trials() == before and self._info()["counts"] == version
@@ -86,8 +92,8 @@ class Own:
         assert pids, what
         before = self.trials()
         os.kill(pids[0], signal.SIGKILL)
-        wait_for(lambda: not before <= self.trials(), f"the end of a trial with {what}")
-        wait_for(lambda: len(self.trials()) == 2, f"two trials again, after the end of {what}")
+        wait_for(lambda: not before <= self.trials(), f"the end of a trial with {what}", LONG_S)
+        wait_for(lambda: len(self.trials()) == 2, f"two trials again, after the end of {what}", LONG_S)
 
     def restart_server(self):
         """Ends the server with -9 and starts it again. The trials run on."""
@@ -109,4 +115,4 @@ class Own:
         """The budget to the trial, none failed, and nothing left running."""
         info = study.info()
         assert info["state"] == "completed" and info["trials"] == trials == info["counts"]["complete"] and info["counts"]["failed"] == 0
-        wait_for(lambda: not self.trials() and not self.agents(wait=False), "the end of agents and trials")
+        wait_for(lambda: not self.trials() and not self.agents(wait=False), "the end of agents and trials", LONG_S)

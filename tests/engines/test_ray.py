@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-from conftest import BIN_DIR, CLIENTS, is_alive, processes_with, wait_for
-from faults import COMMAND, started
+from conftest import BIN_DIR, CLIENTS, is_alive, long, processes_with, wait_for
+from faults import COMMAND, LONG_S, Own, started
 from ray_support import fit, no_cluster, run_example  # noqa: F401 (a fixture)
 
 ray = pytest.importorskip("ray")
@@ -30,6 +30,7 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_DISABLE_MEMORY_MONITOR"] = os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # with Ray's own, 15, a machine that does something else as well gives actors no time
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False})
     nodes = [made.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
     ray.init(address=made.address, log_to_driver=False)
@@ -266,6 +267,84 @@ def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
     assert info["counts"]["complete"] == 6 == info["trials"]
     wait_for(lambda: not processes_with("agent --server " + url), "the agents' end")
     assert not any(map(is_alive, started(tmp_path)))
+
+
+AGENTS = """
+import os, sys
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+sys.path.insert(0, sys.argv[2])
+import tune_ray
+with tune_ray.run_agents(os.environ["TUNE_SERVER"], study=sys.argv[3], slots=2, strategy="SPREAD") as agents:
+    print("ended", agents.wait(), flush=True)
+"""
+
+
+@long
+@pytest.mark.timeout(900)
+def test_whatever_dies_costs_no_trial(cluster, tmp_path):
+    """kill -9 of an agent, a raylet, the server and the driver, one after the other, in the middle of a study."""
+    (tmp_path / "driver.py").write_text(AGENTS)
+
+    def drive():
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        own.drivers.append(subprocess.Popen([sys.executable, tmp_path / "driver.py", cluster.address, CLIENTS, "ray-faults"], text=True,
+                                            env={**environment, "TUNE_SERVER": own.url}, stdout=subprocess.PIPE))
+        return own.drivers[-1]
+
+    with Own(tmp_path) as own:
+        study = own.study("ray-faults", 8)
+        driver = drive()
+        own.kill_agent()
+        before = own.trials()
+        cluster.remove_node(cluster.nodes_of_test.pop(), allow_graceful=False)
+        wait_for(lambda: not before <= own.trials(), "the end of the trial whose node is gone", LONG_S)
+        cluster.nodes_of_test.append(cluster.add_node(num_cpus=1, object_store_memory=100 << 20))
+        wait_for(lambda: len(own.trials()) == 2, "two trials again", LONG_S)
+        own.restart_server()
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not own.trials() and not own.agents(wait=False), "the end of agents and trials, after that of the driver", LONG_S)
+        own.release()
+        shown, _ = drive().communicate(timeout=LONG_S)
+        assert shown == "ended True\n"
+        own.check(study, 8)
+
+
+@long
+@pytest.mark.timeout(900)
+def test_a_lost_node_costs_a_tuner_no_trial(cluster, url, tmp_path):
+    """kill -9 of a raylet with a trial on it: it resumes from its checkpoint once there is room."""
+    import threading
+
+    def trainable(config):
+        checkpoint = tune.get_checkpoint()
+        start = int(pathlib.Path(checkpoint.path, "n").read_text()) + 1 if checkpoint else 0
+        for n in range(start, 4):
+            state = tmp_path / f"state-{config['i']}"
+            state.mkdir(exist_ok=True)
+            (state / "n").write_text(str(n))
+            tune.report({"loss": config["i"], "start": start}, checkpoint=tune.Checkpoint(state))
+            (tmp_path / f"at-{n}-{config['i']}-{os.getpid()}").touch()
+            while n == 1 and not (tmp_path / "go").exists():
+                time.sleep(0.02)
+
+    grids = []
+    thread = threading.Thread(target=lambda: grids.append(fit(url, tmp_path, {"i": tune.grid_search([0, 1, 2, 3])}, trainable, name="lost-node")))
+    thread.start()
+    wait_for(lambda: len(list(tmp_path.glob("at-1-*"))) == 2, "a trial on each node", LONG_S)
+    pids = [int(path.name.split("-")[3]) for path in tmp_path.glob("at-1-*")]
+    cluster.remove_node(cluster.nodes_of_test.pop(), allow_graceful=False)
+    wait_for(lambda: not all(map(is_alive, pids)), "the end of the trial whose node is gone", LONG_S)
+    cluster.nodes_of_test.append(cluster.add_node(num_cpus=1, object_store_memory=100 << 20))
+    (tmp_path / "go").touch()
+    thread.join(LONG_S)
+    [grid] = grids
+    assert not grid.errors and [result.config["i"] for result in grid] == [0, 1, 2, 3]
+    assert sorted(result.metrics["start"] for result in grid) == [0, 0, 0, 2] and {result.metrics["training_iteration"] for result in grid} == {4}
+    info = client.load_study("lost-node", url).info()
+    assert info["counts"]["complete"] == 4 == info["trials"]
+    wait_for(lambda: not any(map(is_alive, pids)), "the workers' end", LONG_S)
 
 
 def test_too_few_places_are_said_at_once(cluster, url, monkeypatch):

@@ -1,6 +1,7 @@
 """Published examples of distributed training on Spark with one import changed, on two real executors."""
 
 import doctest
+import importlib.util
 import os
 import subprocess
 import sys
@@ -55,9 +56,8 @@ def test_torch_distributors_file(spark, tmp_path):
 
 @long
 def test_torch_distributors_lightning(spark, absent_cuda):
-    pytest.importorskip("pytorch_lightning")
-    if not absent_cuda:
-        pytest.skip("there is no torch")
+    if not absent_cuda or importlib.util.find_spec("pytorch_lightning") is None:
+        pytest.skip("there is no torch, or no Lightning")
     _, _, text = docstring_examples()
     model = "from pytorch_lightning.demos.boring_classes import BoringModel"
     known = run(replaced(text, **CPU, cpu=('accelerator="gpu"', 'accelerator="cpu", max_steps=2, logger=False, enable_checkpointing=False'),

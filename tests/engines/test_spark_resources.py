@@ -1,4 +1,4 @@
-"""What Spark gives and takes: GPUs of resources(), and executors that come and go.
+"""What Spark gives and takes: GPUs of resources(), executors that come and go, and the death of whatever takes part in a study.
 
 Each in an application of its own, in another process.
 """
@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BIN_DIR, CLIENTS, long, wait_for
-from faults import COMMAND, started
+from conftest import BIN_DIR, CLIENTS, long, processes_with, wait_for
+from faults import COMMAND, LONG_S, Own, started
 
 pytest.importorskip("pyspark")
 
@@ -64,6 +64,7 @@ spark.stop()
 
 
 @long
+@pytest.mark.timeout(600)
 def test_agents_and_ranks_have_the_gpus_of_their_tasks(url, tmp_path):
     """Two executors with two GPUs each, which a discovery script names; the driver library that agents ask is that of their own tests."""
     library = BIN_DIR / "fake_nvml" / "libnvidia-ml.so.1"
@@ -126,6 +127,7 @@ spark.stop()
 
 
 @long
+@pytest.mark.timeout(600)
 def test_waiting_agents_bring_executors_and_their_end_lets_them_go(url, tmp_path):
     settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
                 "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.initialExecutors": "0",
@@ -140,3 +142,33 @@ def test_waiting_agents_bring_executors_and_their_end_lets_them_go(url, tmp_path
     lines = ended(process)
     assert lines[1:] == ["executors 0", "slots 2", "executors 2", "ended True", "executors 0", "trials 6", "executors 0", "refused True"]
     assert study.info()["counts"]["complete"] == 6
+
+
+FAULTS = """
+with tune_spark.run_agents(spark, os.environ["TUNE_SERVER"], study=sys.argv[4], slots=2) as agents:
+    print("ended", agents.wait(), flush=True)
+spark.stop()
+"""
+
+
+@long
+@pytest.mark.timeout(900)
+def test_whatever_dies_costs_no_trial(tmp_path):
+    """kill -9 of an agent, an executor, the server and the driver, one after the other, in the middle of a study."""
+    with Own(tmp_path) as own:
+        study = own.study("spark-faults", 8)
+        driver = application(tmp_path, FAULTS, "local-cluster[2,1,1024]", {}, "spark-faults", TUNE_SERVER=own.url)
+        own.drivers.append(driver)
+        name = driver.stdout.readline().split()[-1]
+        own.kill_agent()
+        own.kill_one_of("an executor", [pid for pid in processes_with("CoarseGrainedExecutorBackend") if pid in processes_with(name)])
+        own.restart_server()
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not processes_with(name), "the end of the application", LONG_S)
+        wait_for(lambda: not own.trials() and not own.agents(wait=False), "the end of agents and trials, after that of the driver", LONG_S)
+        own.release()
+        again = application(tmp_path, FAULTS, "local-cluster[2,1,1024]", {}, "spark-faults", TUNE_SERVER=own.url)
+        own.drivers.append(again)
+        assert "ended True" in ended(again)
+        own.check(study, 8)
