@@ -5,6 +5,7 @@
     tests/bench/run.py --peers         ours and the peers' (installs them on first use; takes minutes)
     tests/bench/run.py --json tracker  one area, as JSON lines
     tests/bench/run.py engines         on Spark, Ray and Slurm, each engine's own way beside ours
+    tests/bench/run.py --trials 200 engines
 
 A benchmark is a program `*_bench` in build/<preset>/bin or a script tests/bench/<area>/*_bench.py. It prints one JSON
 object a figure: name, value, unit, better ("higher" or "lower"), target (optional). A peer script is
@@ -138,6 +139,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(NAMED_AREAS) + "; default: all but engines")
     parser.add_argument("--peers", action="store_true", help="measure the peers too")
+    parser.add_argument("--trials", type=int, help="of the engines' benchmarks; default: 20")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     parser.add_argument("--bin-dir", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     options = parser.parse_args()
@@ -148,8 +150,9 @@ def main():
     environment = {**os.environ, "TUNE_BIN_DIR": str(options.bin_dir)}
     figures = []
     for area in options.areas or AREAS:
+        more = ["--trials", str(options.trials)] if options.trials and area == "engines" else []
         for command in our_commands(area, options.bin_dir):
-            figures += read_figures(command, environment, area)
+            figures += read_figures([*command, *more], environment, area)
         peers = ROOT / "tests" / "bench" / area / "peers.py"
         if options.peers and peers.exists():
             figures += read_figures([peer_python(area), str(peers)], environment, area)

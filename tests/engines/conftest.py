@@ -4,6 +4,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,9 +50,9 @@ def own_place(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
 
 
-def wait_for(condition, what):
+def wait_for(condition, what, timeout_s=TIMEOUT_S):
     """Until `condition()` is true, of other processes; its value."""
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.02)
@@ -96,3 +97,23 @@ def absent_cuda(tmp_path_factory):
         del os.environ["LD_LIBRARY_PATH"]
     else:
         os.environ["LD_LIBRARY_PATH"] = before
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory, absent_cuda):
+    """Two executors of one core. They have nothing of ours on their path: what they run is sent to them."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    known = {name: os.environ.pop(name, None) for name in ("PYTHONPATH", "TUNE_BIN_DIR")}
+    folder = tmp_path_factory.mktemp("spark")
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    session = (SparkSession.builder.master("local-cluster[2,1,1024]").appName("tune-tests")
+               .config("spark.ui.enabled", "false").config("spark.local.dir", str(folder))
+               .config("spark.executorEnv.TMPDIR", str(folder)).getOrCreate())
+    session.sparkContext.setLogLevel("OFF")
+    os.environ.update({name: value for name, value in known.items() if value is not None})
+    logs = pathlib.Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
+    yield session
+    session.stop()
+    shutil.rmtree(logs, ignore_errors=True)

@@ -9,7 +9,9 @@ import sys
 import time
 
 import pytest
-from conftest import BIN_DIR, CLIENTS, is_alive, processes_with, wait_for
+from conftest import BIN_DIR, CLIENTS, is_alive, long, processes_with, wait_for
+from faults import COMMAND, LONG_S, Own, started
+from ray_support import fit, no_cluster, run_example  # noqa: F401 (a fixture)
 
 ray = pytest.importorskip("ray")
 
@@ -28,6 +30,7 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_DISABLE_MEMORY_MONITOR"] = os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # with Ray's own, 15, a machine that does something else as well gives actors no time
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False})
     nodes = [made.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
     ray.init(address=made.address, log_to_driver=False)
@@ -37,12 +40,6 @@ def cluster():
     ray.shutdown()
     made.shutdown()
     monkey.undo()
-
-
-@pytest.fixture
-def no_cluster(monkeypatch):
-    """Trials run in processes of this machine."""
-    monkeypatch.setattr("tune_ray.tune._tuner._has_ray", lambda: False)
 
 
 def train(config):
@@ -65,14 +62,8 @@ def train(config):
                         checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def fit(url, tmp_path, space, trainable=train, name=None, **more):
-    run = {"storage_path": str(tmp_path), "server": url, "name": name, **more.pop("run", {})}
-    config = {"metric": "loss", "mode": "min", **more}
-    return tune.Tuner(trainable, param_space=space, tune_config=tune.TuneConfig(**config), run_config=tune.RunConfig(**run)).fit()
-
-
 def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no_cluster):
-    grid = fit(url, tmp_path, {"lr": tune.loguniform(1e-4, 1e-1), "steps": 3, "net": {"width": tune.choice([8, 16])}}, num_samples=4,
+    grid = fit(url, tmp_path, {"lr": tune.loguniform(1e-4, 1e-1), "steps": 3, "net": {"width": tune.choice([8, 16])}}, train, num_samples=4,
                max_concurrent_trials=2, run={"checkpoint_config": tune.CheckpointConfig(num_to_keep=2)}, name="reports")
     assert len(grid) == 4 and grid.num_errors == 0 and grid.num_terminated == 4
     best = grid.get_best_result()
@@ -80,7 +71,7 @@ def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no
     assert best.config["steps"] == 3 and best.config["net"]["width"] in (8, 16) and best.metrics["training_iteration"] == 3
     assert [row["step"] for row in best.history] == [0, 1, 2] and len(best.metrics_dataframe) == 3
     assert json.loads(pathlib.Path(best.checkpoint.path, "state.json").read_text()) == {"step": 2}
-    assert sorted(os.listdir(best.path)) == ["checkpoint_000002", "checkpoint_000003"]
+    assert sorted(path.name for path in pathlib.Path(best.path).glob("checkpoint_*")) == ["checkpoint_000002", "checkpoint_000003"]
     assert set(grid.get_dataframe().columns) >= {"loss", "config/lr", "config/steps"}
     study = client.load_study("reports", url)
     assert study.info()["state"] == "completed" and study.best_value == best.metrics["loss"]
@@ -89,18 +80,18 @@ def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no
 
 
 def test_a_killed_worker_resumes_from_the_checkpoint(url, tmp_path, no_cluster):
-    grid = fit(url, tmp_path, {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "killed")}, num_samples=1)
+    grid = fit(url, tmp_path, {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "killed")}, train, num_samples=1)
     [result] = grid
-    assert result.error is None and [row["step"] for row in result.history] == [2, 3] and result.metrics["began_at"] == 2
+    assert result.error is None and [row["step"] for row in result.history] == [0, 1, 2, 3] and result.metrics["began_at"] == 2
     assert result.metrics["training_iteration"] == 4
 
 
 def test_failures_are_tried_again_as_often_as_said(url, tmp_path, no_cluster):
     space = {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "failed"), "raise": True}
-    [result] = fit(url, tmp_path, space, run={"failure_config": tune.FailureConfig(max_failures=1)})
+    [result] = fit(url, tmp_path, space, train, run={"failure_config": tune.FailureConfig(max_failures=1)})
     assert result.error is None and result.metrics["began_at"] == 2
     os.unlink(tmp_path / "failed")
-    grid = fit(url, tmp_path, space)
+    grid = fit(url, tmp_path, space, train)
     assert grid.num_errors == 1 and "the node is gone" in str(grid.errors[0])
 
 
@@ -146,7 +137,7 @@ class Stepped(tune.Trainable):
 
 
 def test_a_trainable_class_steps(url, tmp_path, no_cluster):
-    [result] = fit(url, tmp_path, {"add": tune.randint(2, 3)}, Stepped)
+    [result] = fit(url, tmp_path, {"add": tune.randint(2, 3)}, Stepped, run={"checkpoint_config": tune.CheckpointConfig(checkpoint_frequency=1)})
     assert result.metrics["loss"] == -8 and len(result.history) == 4
     assert pathlib.Path(result.checkpoint.path, "total").read_text() == "8"
 
@@ -211,9 +202,9 @@ def test_what_has_no_counterpart_is_refused(url, tmp_path, no_cluster):
     with pytest.raises(client.TuneError, match="sample_from"):
         tune.sample_from(lambda spec: 1)
     with pytest.raises(client.TuneError, match="scheduler dict is not supported"):
-        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, scheduler={})
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, train, scheduler={})
     with pytest.raises(client.TuneError, match="search_alg"):
-        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, search_alg=3)
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, train, search_alg=3)
     with pytest.raises(RuntimeError, match="no trial runs here"):
         tune.report({"loss": 1})
     with pytest.raises(client.TuneError, match="no Tuner left its state"):
@@ -224,7 +215,7 @@ def test_objects_of_ray_tune_are_taken(url, tmp_path, no_cluster):
     theirs = pytest.importorskip("ray.tune")
     from ray.tune.schedulers import ASHAScheduler as TheirASHA
 
-    from tune_ray.tune._config import pruner_of
+    from tune_ray.tune._schedule import pruner_of
     from tune_ray.tune._space import Space
 
     space = {"a": theirs.uniform(0, 1), "b": theirs.loguniform(1e-4, 1), "c": theirs.randint(2, 9), "d": theirs.choice(["x", "y"]),
@@ -233,20 +224,6 @@ def test_objects_of_ray_tune_are_taken(url, tmp_path, no_cluster):
                                      "d": {"choice": ["x", "y"]}, "e": {"float": [0, 1], "step": 0.25},
                                      "f": {"int": [1, 99], "log": True}, "g": {"choice": [1, 2]}, "h": {"normal": [1, 2]}}
     assert pruner_of(TheirASHA(max_t=27, grace_period=3, reduction_factor=3)) == ({"type": "asha", "min": 3, "max": 27, "eta": 3}, 27)
-
-
-COMMAND = """
-import json, os, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-(folder / f"trial-{os.getpid()}").write_text(os.environ["TUNE_TRIAL"])
-while (folder / "hold").exists():
-    time.sleep(0.05)
-print("tune: " + json.dumps({"loss": json.loads(os.environ["TUNE_PARAMS"])["x"]}), flush=True)
-"""
-
-
-def started(tmp_path):
-    return {int(path.name[6:]): path.read_text() for path in tmp_path.glob("trial-*")}
 
 
 def test_trials_run_as_actors(cluster, url, tmp_path):
@@ -265,6 +242,12 @@ def test_trials_run_as_actors(cluster, url, tmp_path):
     best = hyperopt.fmin(lambda x: x ** 2, hyperopt.hp.uniform("x", -1, 1), algo=hyperopt.rand.suggest, max_evals=4, trials=trials,
                          verbose=False)
     assert set(best) == {"x"} and trials.count_successful_trials() == 4
+
+
+def test_rays_first_example_runs_on_its_cluster(cluster, url, tmp_path):
+    """docs.ray.io/en/latest/tune/examples/includes/tune_basic_example.html, with its import changed."""
+    shown = run_example("tune_basic_example", url, tmp_path, RAY_ADDRESS=cluster.address)
+    assert "'activation': 'relu'" in shown or "'activation': 'tanh'" in shown
 
 
 def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
@@ -286,7 +269,86 @@ def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
     assert not any(map(is_alive, started(tmp_path)))
 
 
-def test_too_few_places_are_said_at_once(cluster, url):
+AGENTS = """
+import os, sys
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+sys.path.insert(0, sys.argv[2])
+import tune_ray
+with tune_ray.run_agents(os.environ["TUNE_SERVER"], study=sys.argv[3], slots=2, strategy="SPREAD") as agents:
+    print("ended", agents.wait(), flush=True)
+"""
+
+
+@long
+@pytest.mark.timeout(900)
+def test_whatever_dies_costs_no_trial(cluster, tmp_path):
+    """kill -9 of an agent, a raylet, the server and the driver, one after the other, in the middle of a study."""
+    (tmp_path / "driver.py").write_text(AGENTS)
+
+    def drive():
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        own.drivers.append(subprocess.Popen([sys.executable, tmp_path / "driver.py", cluster.address, CLIENTS, "ray-faults"], text=True,
+                                            env={**environment, "TUNE_SERVER": own.url}, stdout=subprocess.PIPE))
+        return own.drivers[-1]
+
+    with Own(tmp_path) as own:
+        study = own.study("ray-faults", 8)
+        driver = drive()
+        own.kill_agent()
+        before = own.trials()
+        cluster.remove_node(cluster.nodes_of_test.pop(), allow_graceful=False)
+        wait_for(lambda: not before <= own.trials(), "the end of the trial whose node is gone", LONG_S)
+        cluster.nodes_of_test.append(cluster.add_node(num_cpus=1, object_store_memory=100 << 20))
+        wait_for(lambda: len(own.trials()) == 2, "two trials again", LONG_S)
+        own.restart_server()
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not own.trials() and not own.agents(wait=False), "the end of agents and trials, after that of the driver", LONG_S)
+        own.release()
+        shown, _ = drive().communicate(timeout=LONG_S)
+        assert shown == "ended True\n"
+        own.check(study, 8)
+
+
+@long
+@pytest.mark.timeout(900)
+def test_a_lost_node_costs_a_tuner_no_trial(cluster, url, tmp_path):
+    """kill -9 of a raylet with a trial on it: it resumes from its checkpoint once there is room."""
+    import threading
+
+    def trainable(config):
+        checkpoint = tune.get_checkpoint()
+        start = int(pathlib.Path(checkpoint.path, "n").read_text()) + 1 if checkpoint else 0
+        for n in range(start, 4):
+            state = tmp_path / f"state-{config['i']}"
+            state.mkdir(exist_ok=True)
+            (state / "n").write_text(str(n))
+            tune.report({"loss": config["i"], "start": start}, checkpoint=tune.Checkpoint(state))
+            (tmp_path / f"at-{n}-{config['i']}-{os.getpid()}").touch()
+            while n == 1 and not (tmp_path / "go").exists():
+                time.sleep(0.02)
+
+    grids = []
+    thread = threading.Thread(target=lambda: grids.append(fit(url, tmp_path, {"i": tune.grid_search([0, 1, 2, 3])}, trainable, name="lost-node")))
+    thread.start()
+    wait_for(lambda: len(list(tmp_path.glob("at-1-*"))) == 2, "a trial on each node", LONG_S)
+    pids = [int(path.name.split("-")[3]) for path in tmp_path.glob("at-1-*")]
+    cluster.remove_node(cluster.nodes_of_test.pop(), allow_graceful=False)
+    wait_for(lambda: not all(map(is_alive, pids)), "the end of the trial whose node is gone", LONG_S)
+    cluster.nodes_of_test.append(cluster.add_node(num_cpus=1, object_store_memory=100 << 20))
+    (tmp_path / "go").touch()
+    thread.join(LONG_S)
+    [grid] = grids
+    assert not grid.errors and [result.config["i"] for result in grid] == [0, 1, 2, 3]
+    assert sorted(result.metrics["start"] for result in grid) == [0, 0, 0, 2] and {result.metrics["training_iteration"] for result in grid} == {4}
+    info = client.load_study("lost-node", url).info()
+    assert info["counts"]["complete"] == 4 == info["trials"]
+    wait_for(lambda: not any(map(is_alive, pids)), "the workers' end", LONG_S)
+
+
+def test_too_few_places_are_said_at_once(cluster, url, monkeypatch):
+    monkeypatch.setattr("tune_ray._cluster._FOR_PLACES_S", 0.5)  # no node is still to come
     with pytest.raises(client.TuneError, match="9 slots of 1 CPU were asked for, and the cluster's . nodes have room for [23]"):
         tune_ray.run_agents(url, slots=9)
     with pytest.raises(client.TuneError, match="GPU"):

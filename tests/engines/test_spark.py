@@ -3,38 +3,19 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sys
 import time
 
 import pytest
 from conftest import is_alive, processes_with, wait_for
+from faults import COMMAND, started
 
-pyspark = pytest.importorskip("pyspark")
+pytest.importorskip("pyspark")
 from hyperopt import fmin, hp, rand, tpe  # noqa: E402
 
 import tune_client as tune  # noqa: E402
 import tune_spark  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory, absent_cuda):
-    """Executors have nothing of ours on their path: what they run is sent to them."""
-    from pyspark.sql import SparkSession
-
-    known = {name: os.environ.pop(name, None) for name in ("PYTHONPATH", "TUNE_BIN_DIR")}
-    folder = tmp_path_factory.mktemp("spark")
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (SparkSession.builder.master("local-cluster[2,1,1024]").appName("tune-tests")
-               .config("spark.ui.enabled", "false").config("spark.local.dir", str(folder))
-               .config("spark.executorEnv.TMPDIR", str(folder)).getOrCreate())
-    session.sparkContext.setLogLevel("OFF")
-    os.environ.update({name: value for name, value in known.items() if value is not None})
-    logs = pathlib.Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
-    yield session
-    session.stop()
-    shutil.rmtree(logs, ignore_errors=True)
 
 
 def executors():
@@ -94,24 +75,10 @@ def test_a_lost_executor_costs_no_trial_of_hyperopts(spark, url, tmp_path):
     wait_for(lambda: len(executors()) == 2, "the executor in its place")
 
 
-COMMAND = """
-import json, os, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-(folder / f"trial-{os.getpid()}").write_text(os.environ["TUNE_TRIAL"])
-while (folder / "hold").exists():
-    time.sleep(0.05)
-print("tune: " + json.dumps({"loss": json.loads(os.environ["TUNE_PARAMS"])["x"]}), flush=True)
-"""
-
-
 def command_study(url, name, tmp_path, trials):
     (tmp_path / "trial.py").write_text(COMMAND)
     return tune.create_study(name, space={"x": {"float": [0, 1]}}, metric="loss", trials=trials, server=url, sampler="random",
                              command=[sys.executable, str(tmp_path / "trial.py"), str(tmp_path)])
-
-
-def started(tmp_path):
-    return {int(path.name[6:]): path.read_text() for path in tmp_path.glob("trial-*")}
 
 
 def test_agents_run_a_study_and_survive_an_executor(spark, url, tmp_path):

@@ -20,11 +20,12 @@ _LOSSES_MAX = 3  # of a trial whose workers died: the third time it is the trial
 class Driver:
     """Gives trials of a study to workers. For one thread."""
 
-    def __init__(self, study: Study, objective: Callable[[Trial], Any], engine: Engine) -> None:
+    def __init__(self, study: Study, objective: Callable[[Trial], Any], engine: Engine,
+                 answer: Callable[[Any], Any] = lambda question: None) -> None:
         self.running: dict[int, Trial] = {}
         self.lost: set[int] = set()  # given back: they are queued again once their leases have ended
         self._study, self._engine = study, engine
-        self._pool = Pool(study, objective, engine)
+        self._pool = Pool(study, objective, engine, answer)
         self._workers = 0  # that are there
         self._losses: dict[int, int] = {}
 

@@ -88,9 +88,12 @@ class Pool:
     None) for one that is gone, with the trial that it had.
     """
 
-    def __init__(self, study: Study, objective: Callable[[Trial], Any], engine: Engine) -> None:
+    def __init__(self, study: Study, objective: Callable[[Trial], Any], engine: Engine,
+                 answer: Callable[[Any], Any] = lambda question: None) -> None:
+        """`answer`: what ask_driver() gives in a worker; called in threads, one at a time, and does not raise."""
         self.events: queue.SimpleQueue[tuple[Trial | None, Outcome | str | None]] = queue.SimpleQueue()
-        self._study, self._engine = study, engine
+        self._study, self._engine, self._answer = study, engine, answer
+        self._answering = threading.Lock()
         self._hello = {"server": study._connection.url, "authorization": study._connection.headers.get("Authorization"),
                        "study": study.name, "objective": pickled(objective)}
         self._todo: queue.SimpleQueue[Trial | None] = queue.SimpleQueue()
@@ -161,7 +164,7 @@ class Pool:
                 if trial is None:
                     return
                 connection.send(trial._asked)
-                self.events.put((trial, connection.recv()))
+                self.events.put((trial, self._outcome(connection)))
                 trial = None
         except (OSError, EOFError, pickle.UnpicklingError, AuthenticationError):
             pass
@@ -171,6 +174,15 @@ class Pool:
             _close(connection)
             if has_come:
                 self.events.put((trial, None))
+
+    def _outcome(self, connection: Connection[Any, Any]) -> Outcome:
+        """How the worker's trial ended; what it asks meanwhile is answered."""
+        while True:
+            found: Outcome = connection.recv()
+            if "asks" not in found:
+                return found
+            with self._answering:
+                connection.send(self._answer(found["asks"]))
 
     def _next(self, connection: Connection[Any, Any]) -> Trial | None:
         """The next trial; None when the worker or the pool is gone. An idle worker says nothing: what can be read is its end."""
@@ -182,10 +194,22 @@ class Pool:
         return None
 
 
+_driver: Connection[Any, Any] | None = None  # of the worker that this process is
+
+
+def ask_driver(question: Any) -> Any:
+    """What the driver answers, to the trial that runs here. For the thread that runs it. EOFError or OSError when the driver is gone."""
+    if _driver is None:
+        raise RuntimeError("ask_driver(): no worker runs here")
+    _driver.send({"asks": question})
+    return _driver.recv()
+
+
 def serve(ticket: Ticket, keep_going: Callable[[], bool] = lambda: True) -> int:
     """A worker: runs what the driver gives until it is gone; how many trials that were. TuneError where no driver is found."""
+    global _driver
     sys.path.extend(folder for folder in ticket.path if folder not in sys.path)
-    connection = _connect(ticket)
+    connection = _driver = _connect(ticket)
     count = 0
     try:
         hello = connection.recv()

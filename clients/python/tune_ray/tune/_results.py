@@ -11,7 +11,9 @@ from tune_ray.tune._session import Checkpoint
 
 @dataclasses.dataclass
 class Result:
-    """One trial: `metrics` as last reported, `history` of all reports, `config`, `checkpoint` (the latest), `error`, `path`, `run_id`."""
+    """One trial: `metrics` as last reported, `history` of all reports, `config`, `checkpoint` (the latest), `error`, `path`, `run_id`,
+    `best_checkpoints`: those that are kept, oldest first, each with what was reported with it.
+    """
 
     metrics: dict[str, Any]
     checkpoint: Checkpoint | None
@@ -20,6 +22,15 @@ class Result:
     config: dict[str, Any]
     history: list[dict[str, Any]]
     run_id: str
+    best_checkpoints: list[tuple[Checkpoint, dict[str, Any]]] = dataclasses.field(default_factory=list)
+
+    def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
+        """Of the kept checkpoints the one with which the best value was reported; None without any. RuntimeError for an unknown metric."""
+        known = [(float(metrics[metric]), each) for each, metrics in self.best_checkpoints if metric in metrics]
+        if self.best_checkpoints and not known:
+            raise RuntimeError(f"no checkpoint was reported with {metric!r}")
+        found: list[Checkpoint] = [each for _, each in sorted(known, key=lambda one: one[0], reverse=mode == "max")]
+        return found[0] if found else None
 
     @property
     def metrics_dataframe(self) -> Any:
@@ -74,9 +85,21 @@ class ResultGrid:
             raise RuntimeError(f"no trial reported {metric!r}")
         return best
 
-    def get_dataframe(self) -> Any:
-        """A pandas.DataFrame with a row for each trial: its last metrics, and its config as config/NAME."""
+    def get_dataframe(self, filter_metric: str | None = None, filter_mode: str | None = None) -> Any:
+        """A pandas.DataFrame with a row for each trial: its last metrics, and its config as config/NAME.
+
+        With `filter_metric` and `filter_mode` ("min" or "max"): those of the report in which that was best.
+        """
         import pandas
 
-        return pandas.DataFrame([{**result.metrics, **{f"config/{name}": value for name, value in result.config.items()}}
-                                 for result in self._results])
+        if (filter_metric is None) != (filter_mode is None):
+            raise ValueError("get_dataframe() takes filter_metric and filter_mode together")
+        return pandas.DataFrame([{**_row(result, filter_metric, filter_mode),
+                                  **{f"config/{name}": value for name, value in result.config.items()}} for result in self._results])
+
+
+def _row(result: Result, metric: str | None, mode: str | None) -> dict[str, Any]:
+    rows = [each for each in result.history if metric in each]
+    if metric is None or not rows:
+        return result.metrics
+    return (max if mode == "max" else min)(rows, key=lambda each: float(each[metric]))

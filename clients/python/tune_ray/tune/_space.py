@@ -107,6 +107,19 @@ class Space:
         grids = [[(name, self.declared[name]["choice"][i]) for i in range(count)] for name, count in self._grids.items()]
         return [dict(each) for _ in range(samples) for each in itertools.product(*grids)]
 
+    def point(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters that a config names: one to be tried, with nested names or with a/b. TuneError for an option that is not there."""
+        found = {}
+        for path, leaf in _leaves(config, ()):
+            name = "/".join(path)
+            if name in self._options:
+                if leaf not in self._options[name]:
+                    raise TuneError(f"points_to_evaluate: {name} has no option {leaf!r}; it has {self._options[name]}")
+                found[name] = self.declared[name]["choice"][self._options[name].index(leaf)]
+            elif name in self.declared:
+                found[name] = leaf
+        return found
+
     def config(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The config of a trial with these parameters."""
         found: dict[str, Any] = _filled(self._tree, (), lambda path, leaf: self._value("/".join(path), leaf, params))
