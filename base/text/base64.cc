@@ -1,5 +1,6 @@
 #include "base/text/base64.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tune {
@@ -22,6 +23,14 @@ std::string base64(std::string_view bytes) {
             out += i + k > bytes.size() ? '=' : kAlphabet[group >> (18 - 6 * k) & 63];
     }
     return out;
+}
+
+std::string base64_url(std::string_view bytes) {
+    std::string text = base64(bytes);
+    std::ranges::replace(text, '+', '-');
+    std::ranges::replace(text, '/', '_');
+    while (text.ends_with('=')) text.pop_back();
+    return text;
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {

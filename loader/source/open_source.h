@@ -20,8 +20,8 @@ struct SourceOptions {
     /// In place of the cloud's own address, e.g. "http://127.0.0.1:9000" for a MinIO.
     std::string endpoint = {};
     std::string region = {};
-    /// The bearer token of http(s), hf, dbfs, gs and az URLs, in place of what the environment
-    /// holds.
+    /// The bearer token of http(s), hf, dbfs, gs and az URLs, the delegation token of HDFS, in
+    /// place of what the environment holds.
     std::string token = {};
     /// Ends pauses between attempts, and with them the calls that wait.
     std::shared_ptr<StopSignal> stop = {};
@@ -31,7 +31,8 @@ struct SourceOptions {
 ///   a path, file://...                    the machine's own files
 ///   s3://BUCKET/FOLDER                    Amazon S3, or what AWS_ENDPOINT_URL or S3_ENDPOINT_URL
 ///   name r2:// b2:// cw:// oci://BUCKET@NAMESPACE/...   Cloudflare, Backblaze, CoreWeave, Oracle
-///   gs://BUCKET/...   az://CONTAINER/...   abfs[s]://CONTAINER@ACCOUNT...   hdfs://HOST/...
+///   gs://BUCKET/...   az://CONTAINER/...   abfs[s]://CONTAINER@ACCOUNT...
+///   hdfs://HOST/...   webhdfs://HOST:PORT/...   swebhdfs://HOST:PORT/...
 ///   http(s)://...                         web servers; no lists of files
 ///   hf://datasets/OWNER/NAME[@REVISION]/...   Hugging Face
 ///   dbfs:/Volumes/...                     Unity Catalog volumes; under their mounts where there

@@ -68,7 +68,7 @@ constexpr std::array kUrlKinds = {
     store_kind("s3"),    store_kind("s3a"),   store_kind("r2"),       store_kind("b2"),
     store_kind("oci"),   store_kind("cw"),    cloud_kind("gs"),       cloud_kind("gcs"),
     cloud_kind("az"),    cloud_kind("azure"), cloud_kind("azure-dl"), cloud_kind("abfs"),
-    cloud_kind("abfss"), store_kind("hdfs"),
+    cloud_kind("abfss"), cloud_kind("hdfs"),  cloud_kind("webhdfs"),  cloud_kind("swebhdfs"),
 };
 
 bool has_value(const char* name) {
@@ -81,6 +81,13 @@ bool has_value(const char* name) {
 Result<UrlKind> url_kind(std::string_view scheme, std::string_view url) {
     if ((scheme == "gs" || scheme == "gcs") && has_value("GCS_KEY") && has_value("GCS_SECRET"))
         return store_kind(scheme);
+    if (scheme == "hdfs")
+        if (const char* const driver = std::getenv("TUNE_HDFS_DRIVER"); driver && *driver) {
+            if (std::string_view(driver) == "libhdfs") return store_kind(scheme);
+            if (std::string_view(driver) != "webhdfs")
+                return invalid_parameter("TUNE_HDFS_DRIVER is '" + std::string(driver) +
+                                         "'; known are webhdfs and libhdfs");
+        }
     std::string known = "a path, file";
     for (const UrlKind& kind : kUrlKinds) {
         if (kind.scheme == scheme) return kind;

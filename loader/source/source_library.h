@@ -30,8 +30,8 @@ struct UrlKind {
 };
 
 /// The kind of a scheme in lower case. Google's storage is read by its S3 address when GCS_KEY and
-/// GCS_SECRET are set. Errors: kInvalidParameterValue that names `url` and the kinds that there
-/// are.
+/// GCS_SECRET are set, and HDFS through libhdfs when TUNE_HDFS_DRIVER says so. Errors:
+/// kInvalidParameterValue that names `url` and the kinds that there are.
 [[nodiscard]] Result<UrlKind> url_kind(std::string_view scheme, std::string_view url);
 
 /// A function of a library that stands beside the program (or shared object) that contains this

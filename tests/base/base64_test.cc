@@ -17,5 +17,10 @@ TEST(Base64, IsRfc4648) {
     EXPECT_EQ(base64(std::string_view("\0\xff\xfe", 3)), "AP/+");
 }
 
+TEST(Base64, ForUrlsHasOtherCharactersAndNoPadding) {
+    EXPECT_EQ(base64_url(std::string_view("\0\xff\xfe", 3)), "AP_-");
+    EXPECT_EQ(base64_url("f"), "Zg");
+}
+
 }  // namespace
 }  // namespace tune

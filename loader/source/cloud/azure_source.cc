@@ -17,28 +17,6 @@ std::string etag_header(const HttpResponse& response) {
     return response.header("etag");
 }
 
-/// The text between <name> and </name>; an empty one when there is none. Of what Azure writes,
-/// which has no attributes here and no comments.
-std::string xml_text(std::string_view xml, const std::string& name) {
-    const std::string open = "<" + name + ">";
-    const std::size_t begin = xml.find(open);
-    if (begin == std::string_view::npos) return {};
-    const std::size_t end = xml.find("</" + name + ">", begin);
-    if (end == std::string_view::npos) return {};
-    std::string text(xml.substr(begin + open.size(), end - begin - open.size()));
-    constexpr std::pair<std::string_view, char> kEntities[] = {
-        {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&amp;", '&'}};
-    std::string plain;
-    for (std::size_t i = 0; i < text.size();) {
-        const auto* const entity = std::ranges::find_if(kEntities, [&](const auto& each) {
-            return std::string_view(text).substr(i).starts_with(each.first);
-        });
-        plain += entity == std::end(kEntities) ? text[i] : entity->second;
-        i += entity == std::end(kEntities) ? 1 : entity->first.size();
-    }
-    return plain;
-}
-
 std::uint64_t xml_number(std::string_view xml, const std::string& name) {
     const std::string text = xml_text(xml, name);
     std::uint64_t number = 0;

@@ -1,6 +1,11 @@
+// JSON, XML and forms as services write them for programs, read with no more than that takes: what
+// a service left out, or wrote in another type, is an empty text or 0, and the caller, who knows
+// what was asked for, says what that means.
+
 #include "loader/source/cloud/cloud_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -20,12 +25,42 @@ std::string text_member(const Json& json, const char* name) {
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+std::uint64_t number_member(const Json& json, const char* name) {
+    const auto found = json.find(name);
+    std::uint64_t number = 0;
+    if (found == json.end()) return 0;
+    if (found->is_number_unsigned()) return found->get<std::uint64_t>();
+    const std::string text = text_member(json, name);
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
 std::string form_text(const std::vector<std::pair<std::string, std::string>>& fields) {
     std::string text;
     for (const auto& [name, value] : fields)
         text += (text.empty() ? "" : "&") + percent_encode(name, false) + "=" +
                 percent_encode(value, false);
     return text;
+}
+
+std::string xml_text(std::string_view xml, const std::string& name) {
+    const std::string open = "<" + name + ">";
+    const std::size_t begin = xml.find(open);
+    if (begin == std::string_view::npos) return {};
+    const std::size_t end = xml.find("</" + name + ">", begin);
+    if (end == std::string_view::npos) return {};
+    std::string text(xml.substr(begin + open.size(), end - begin - open.size()));
+    constexpr std::pair<std::string_view, char> kEntities[] = {
+        {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&amp;", '&'}};
+    std::string plain;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto* const entity = std::ranges::find_if(kEntities, [&](const auto& each) {
+            return std::string_view(text).substr(i).starts_with(each.first);
+        });
+        plain += entity == std::end(kEntities) ? text[i] : entity->second;
+        i += entity == std::end(kEntities) ? 1 : entity->first.size();
+    }
+    return plain;
 }
 
 Result<CloudPlace> cloud_place(const std::string& url) {

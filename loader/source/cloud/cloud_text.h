@@ -1,5 +1,5 @@
 #pragma once
-// What Google's and Azure's requests have in common.
+// What the requests to Google, Azure and HDFS have in common.
 
 #include <functional>
 #include <initializer_list>
@@ -20,8 +20,16 @@ namespace tune::loader {
 /// A text of a JSON object; empty when it has none of that name.
 [[nodiscard]] std::string text_member(const Json& json, const char* name);
 
+/// A number of 64 bits, which Google writes as a text (emulators do not always); 0 when it has
+/// none.
+[[nodiscard]] std::uint64_t number_member(const Json& json, const char* name);
+
 /// "a=1&b=2", encoded.
 [[nodiscard]] std::string form_text(const std::vector<std::pair<std::string, std::string>>& fields);
+
+/// The text between <name> and </name>; an empty one when there is none. Of XML as services write
+/// it for programs, which has no attributes here and no comments.
+[[nodiscard]] std::string xml_text(std::string_view xml, const std::string& name);
 
 /// "gs://BUCKET/a/b/" taken apart, percent signs and all: keys may hold any character.
 struct CloudPlace {

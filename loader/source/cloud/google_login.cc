@@ -1,7 +1,6 @@
 // Every kind of credentials ends in an access token for reading and writing storage. What the token
 // is asked of is always one POST, or one GET of the machine's own metadata service.
 
-#include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -26,14 +25,6 @@ constexpr const char* kAccessToken = "urn:ietf:params:oauth:token-type:access_to
 constexpr double kActingLife_s = 3600;
 /// Credentials that name credentials that name credentials: as deep as anything sensible.
 constexpr int kSourcesMax = 3;
-
-std::string url_base64(std::string_view bytes) {
-    std::string text = base64(bytes);
-    std::ranges::replace(text, '+', '-');
-    std::ranges::replace(text, '/', '_');
-    while (text.ends_with('=')) text.pop_back();
-    return text;
-}
 
 std::string member_or(const Json& json, const char* name, const char* otherwise) {
     std::string text = text_member(json, name);
@@ -79,11 +70,11 @@ private:
                              {"aud", address},
                              {"iat", now},
                              {"exp", now + 3600}};
-        const std::string text = url_base64(to_text(header)) + "." + url_base64(to_text(claims));
+        const std::string text = base64_url(to_text(header)) + "." + base64_url(to_text(claims));
         Result<std::string> signature = sign_rs256(text_member(credentials, "private_key"), text);
         if (!signature) return invalid_parameter("its private_key: " + signature.error().message);
         return post_form(address, {{"grant_type", kJwtGrant},
-                                   {"assertion", text + "." + url_base64(*signature)}});
+                                   {"assertion", text + "." + base64_url(*signature)}});
     }
 
     /// A token of somebody else (a cluster, another cloud) exchanged for one of Google's.

@@ -3,7 +3,6 @@
 
 #include "loader/source/cloud/google_source.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -15,17 +14,6 @@ namespace {
 
 std::string generation_header(const HttpResponse& response) {
     return response.header("x-goog-generation");
-}
-
-/// Google writes numbers of 64 bits as texts; emulators do not always.
-std::uint64_t number_member(const Json& json, const char* name) {
-    const auto found = json.find(name);
-    std::uint64_t number = 0;
-    if (found == json.end()) return 0;
-    if (found->is_number_unsigned()) return found->get<std::uint64_t>();
-    const std::string text = text_member(json, name);
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kRefusalBytesMax = std::size_t{16} << 10;
+
 /// What the callbacks of one request share.
 struct Transfer {
     const HttpRequest& request;
@@ -35,8 +37,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
     const std::string_view line = trimmed({data, size * count});
     transfer.last_byte = Clock::now();
     if (line.starts_with("HTTP/")) {  // of the next answer: a redirect came before
-        transfer.response.headers.clear();
-        transfer.response.status = 0;
+        transfer.response = {};
         const std::string_view status = line.substr(std::min(line.find(' ') + 1, line.size()));
         std::from_chars(status.data(), status.data() + status.size(), transfer.response.status);
         return size * count;
@@ -51,7 +52,12 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
 std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
     auto& transfer = *static_cast<Transfer*>(user);
     transfer.last_byte = Clock::now();
-    if (transfer.response.status >= 300) return size * count;  // a page about the error
+    if (transfer.response.status >= 300) {
+        std::string& refusal = transfer.response.refusal;
+        if (transfer.response.status >= 400)
+            refusal.append(data, std::min(size * count, kRefusalBytesMax - refusal.size()));
+        return size * count;
+    }
     if (!transfer.is_accepted && transfer.request.accept &&
         !transfer.request.accept(transfer.response)) {
         transfer.is_refused = true;
@@ -152,8 +158,8 @@ bool set_options(CURL* easy, Transfer& transfer, curl_slist* headers) {
     return set(CURLOPT_URL, transfer.request.url.c_str()) && set(CURLOPT_NOSIGNAL, 1L) &&
            set(CURLOPT_NOBODY, transfer.request.is_head ? 1L : 0L) &&
            set_body(easy, transfer.request) && set(CURLOPT_HTTPHEADER, headers) &&
-           set(CURLOPT_FOLLOWLOCATION, 1L) && set(CURLOPT_MAXREDIRS, 10L) &&
-           set(CURLOPT_PROTOCOLS_STR, "http,https") &&
+           set(CURLOPT_FOLLOWLOCATION, transfer.request.follows_redirects ? 1L : 0L) &&
+           set(CURLOPT_MAXREDIRS, 10L) && set(CURLOPT_PROTOCOLS_STR, "http,https") &&
            set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https") &&
            set(CURLOPT_CONNECTTIMEOUT_MS, timeout_ms) && set(CURLOPT_BUFFERSIZE, 256L << 10) &&
            set(CURLOPT_TCP_KEEPALIVE, 1L) && set(CURLOPT_NETRC, long{CURL_NETRC_OPTIONAL}) &&

@@ -21,6 +21,8 @@ struct HttpResponse {
     long status = 0;
     /// Of the last answer (after redirects), names in lower case.
     std::map<std::string, std::string> headers = {};
+    /// The beginning of what came with a status of 400 or more: some services say why.
+    std::string refusal = {};
     [[nodiscard]] std::string header(const std::string& name) const;
 };
 
@@ -29,9 +31,12 @@ struct HttpRequest {
     /// Of the object in messages; empty: the URL without its query.
     std::string name = {};
     bool is_head = false;
+    /// False: an answer that redirects is the answer, with its header "location".
+    bool follows_redirects = true;
     /// "Name: value"
     std::vector<std::string> headers = {};
-    /// With a body that is sent: "POST" or "PUT". Empty: GET, or HEAD.
+    /// With a body that is sent, which may be empty: "POST", "PUT" or "DELETE". Empty: GET, or
+    /// HEAD.
     std::string method = {};
     std::span<const std::byte> sent = {};
     /// Called with the status and headers before the first byte of the body; false ends the

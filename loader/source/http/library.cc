@@ -2,6 +2,7 @@
 
 #include "loader/source/cloud/azure_source.h"
 #include "loader/source/cloud/google_source.h"
+#include "loader/source/hdfs/webhdfs_source.h"
 #include "loader/source/http/http_source.h"
 #include "loader/source/mapped_file.h"
 #include "loader/source/source_library.h"
@@ -13,12 +14,21 @@ bool is_google(const std::string& scheme) {
     return scheme == "gs" || scheme == "gcs";
 }
 
-/// Of Google's storage, or else Azure's.
+bool is_hdfs(const std::string& scheme) {
+    return scheme.ends_with("hdfs");
+}
+
+/// Of Google's storage, HDFS, or else Azure's.
 Result<std::shared_ptr<const WritableSource>> open_cloud(const std::string& url,
                                                          const SourceOptions& options) {
-    if (is_google(url_scheme(url))) {
+    const std::string scheme = url_scheme(url);
+    if (is_google(scheme)) {
         TUNE_TRY(google, GoogleSource::open(url, options));
         return std::shared_ptr<const WritableSource>(std::move(google));
+    }
+    if (is_hdfs(scheme)) {
+        TUNE_TRY(hdfs, WebHdfsSource::open(url, options));
+        return std::shared_ptr<const WritableSource>(std::move(hdfs));
     }
     TUNE_TRY(azure, AzureSource::open(url, options));
     return std::shared_ptr<const WritableSource>(std::move(azure));
@@ -26,7 +36,8 @@ Result<std::shared_ptr<const WritableSource>> open_cloud(const std::string& url,
 
 SourceResult open_any(const std::string& url, const SourceOptions& options) {
     const std::string scheme = url_scheme(url);
-    if (is_google(scheme) || scheme.starts_with("az") || scheme.starts_with("abfs")) {
+    if (is_google(scheme) || is_hdfs(scheme) || scheme.starts_with("az") ||
+        scheme.starts_with("abfs")) {
         TUNE_TRY(cloud, open_cloud(url, options));
         return std::shared_ptr<const ObjectSource>(std::move(cloud));
     }
