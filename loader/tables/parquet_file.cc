@@ -66,7 +66,15 @@ arrow::Status ParquetFile::read_footer() {
         collect_leaves(field, leaves_.emplace_back());
     group_begins_.push_back(0);
     for (int group = 0; group < metadata_->num_row_groups(); ++group) {
-        const std::int64_t rows = metadata_->RowGroup(group)->num_rows();
+        const auto row_group = metadata_->RowGroup(group);
+        if (row_group->num_columns() != metadata_->num_columns())
+            return arrow::Status::IOError("row group ", group, " has ", row_group->num_columns(),
+                                          " columns, the schema ", metadata_->num_columns());
+        // Arrow checks a column's entry when it is asked for, and throws: here, where that is
+        // caught, and not wherever somebody looks at one later.
+        for (int leaf = 0; leaf < row_group->num_columns(); ++leaf)
+            static_cast<void>(row_group->ColumnChunk(leaf));
+        const std::int64_t rows = row_group->num_rows();
         if (rows < 0 || rows > std::int64_t{1} << 32)
             return arrow::Status::IOError("row group ", group, " states ", rows, " rows");
         group_begins_.push_back(group_begins_.back() + rows);

@@ -305,7 +305,7 @@ std::uint64_t TableReaderState::bytes_per_row() const {
     std::uint64_t variable = 0;
     std::uint64_t rows = 1;
     for (const auto& file : files_) {
-        rows += static_cast<std::uint64_t>(file->metadata().num_rows());
+        rows += static_cast<std::uint64_t>(std::max<std::int64_t>(0, file->metadata().num_rows()));
         for (int group = 0; group < file->metadata().num_row_groups(); ++group)
             for (const OutputColumn& column : columns_) {
                 const int field = column.info.fixed ? -1 : file->find_field(column.table);
@@ -407,7 +407,14 @@ Result<ShardCache::ShardPtr> TableReaderState::load(std::size_t number) const {
 
 Result<RowSet> open_parquet_table(const DatasetOptions& options, ParquetTable table) {
     auto state = std::make_shared<TableReaderState>(std::move(table));
-    TUNE_TRY_VOID(state->open(options));
+    if (Result<void> opened = state->open(options); !opened) {
+        Error error = std::move(opened).error();
+        // One about a column: of which table?
+        const std::string place = data_place(options);
+        if (error.context.empty() && error.message.find(place) == std::string::npos)
+            error.context = place;
+        return error;
+    }
     RowSet rows;
     rows.catalogue = state->catalogue(options);
     if (rows.catalogue.shard_samples.empty())

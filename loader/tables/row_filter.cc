@@ -218,8 +218,10 @@ std::optional<FilterValue> partition_value(const arrow::DataType& type, const st
     return bind_value(FilterValue(text), type);
 }
 
-std::optional<ValueRange> value_range(const parquet::RowGroupMetaData& group, int leaf,
-                                      const arrow::DataType& type) {
+namespace {
+
+std::optional<ValueRange> stated_range(const parquet::RowGroupMetaData& group, int leaf,
+                                       const arrow::DataType& type) {
     const auto chunk = group.ColumnChunk(leaf);
     const parquet::ColumnDescriptor& column = *group.schema()->Column(leaf);
     if (!chunk->is_stats_set() || !has_plain_order(column, type)) return std::nullopt;
@@ -236,6 +238,17 @@ std::optional<ValueRange> value_range(const parquet::RowGroupMetaData& group, in
             return ValueRange{text_of(typed.min()), text_of(typed.max())};
         }
         default: return std::nullopt;
+    }
+}
+
+}  // namespace
+
+std::optional<ValueRange> value_range(const parquet::RowGroupMetaData& group, int leaf,
+                                      const arrow::DataType& type) {
+    try {
+        return stated_range(group, leaf, type);
+    } catch (const std::exception&) {
+        return std::nullopt;  // damaged statistics rule nothing out; the rows are looked at
     }
 }
 

@@ -34,7 +34,13 @@
     X(message)               \
     X(metric_block)          \
     X(page_token)            \
-    X(rendezvous) X(routes) X(study) X(tar) X(tensorboard) X(text) X(upload)
+    X(rendezvous) X(routes) X(study) X(tar) X(tensorboard) X(text) X(upload) \
+    TUNE_FUZZ_ARROW_TARGETS(X)
+#ifdef TUNE_HAVE_ARROW
+#define TUNE_FUZZ_ARROW_TARGETS(X) X(parquet)
+#else
+#define TUNE_FUZZ_ARROW_TARGETS(X)
+#endif
 #define TUNE_FUZZ_DECLARE(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
 TUNE_FUZZ_TARGETS(TUNE_FUZZ_DECLARE)
 #undef TUNE_FUZZ_DECLARE

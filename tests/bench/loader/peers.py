@@ -1,4 +1,5 @@
-"""The peers of the loader: mosaicml-streaming 0.13.0, torch's DataLoader, LitData, WebDataset and TRL's packing, the same data, the same batches.
+"""The peers of the loader: mosaicml-streaming 0.13.0, torch's DataLoader, LitData, WebDataset, Petastorm and TRL's packing, the same data, the
+same batches.
 
 mosaicml-streaming is measured where it is fastest: one process, its StreamingDataset iterated directly and stacked to batches
 with numpy. Its own DataLoader, which collates with torch, adds to that. The others run under torch's DataLoader, without
@@ -29,6 +30,7 @@ EXTRA_PACKAGES = ["litdata==0.2.76", "webdataset==1.0.2", "braceexpand==0.1.7"]
 import mosaic  # noqa: E402
 import numpy as np  # noqa: E402
 import packing_peer  # noqa: E402
+import petastorm_peer  # noqa: E402
 import remote_peer  # noqa: E402
 
 SAMPLES = 50_000
@@ -234,6 +236,7 @@ def main():
         measure_pyarrow(torch, directory)
         measure_litdata(directory)
         measure_webdataset(torch, directory)
+    petastorm_peer.measure_all(ITERATE)
     packing_peer.measure_all()
     remote_peer.measure_all()
 
