@@ -273,9 +273,9 @@ def test_what_stalls_stalls_nothing_that_does_without_it(moto, tmp_path, kind, l
 
     far.proxy.fault = never_comes
     before = {"parquet": 400, "split": 250, "images": 57}[kind]
-    read, _ = far.read(batch_size=19, batches=before // 19, timeout=100)
+    read, _ = far.read(batch_size=19, batches=before // 19, timeout=15)
     assert read == expected[: len(read)] and len(read) == before // 19 * 19
-    whole = subprocess.Popen(far.command(timeout=100), stdout=subprocess.PIPE, env=s3_environment(far.proxy.url))
+    whole = subprocess.Popen(far.command(timeout=15), stdout=subprocess.PIPE, env=s3_environment(far.proxy.url))
     assert asked.wait(60) and whole.poll() is None
     far.proxy.release()
     assert [json.loads(line) for line in whole.communicate(timeout=60)[0].splitlines()[1:]] == expected
