@@ -39,10 +39,13 @@ _BACKLOG = 1024  # workers that come at the same moment
 _RESTARTS_MAX = 20  # of workers of this machine that died: an objective that kills its process would do so for ever
 
 
-def pickled(thing: Any, what: str = "the objective") -> bytes:
-    """By cloudpickle, which takes functions of scripts and notebooks with all they refer to. TuneError where it cannot."""
+def pickled(thing: Any, what: str = "the objective", pickler: str | None = None) -> bytes:
+    """By cloudpickle, which takes functions of scripts and notebooks with all they refer to. TuneError where it cannot.
+
+    `pickler`: an engine's copy of it, which is the same on all its machines where the package itself may be another version.
+    """
     try:
-        data: bytes = _cloudpickle().dumps(thing)
+        data: bytes = _cloudpickle(pickler).dumps(thing)
     except TuneError:
         raise
     except Exception as error:
@@ -50,8 +53,8 @@ def pickled(thing: Any, what: str = "the objective") -> bytes:
     return data
 
 
-def _cloudpickle() -> Any:
-    for name in ("cloudpickle", "pyspark.cloudpickle"):  # executors may have Spark's own alone
+def _cloudpickle(pickler: str | None) -> Any:
+    for name in filter(None, (pickler, "cloudpickle", "pyspark.cloudpickle")):  # executors may have Spark's own alone
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)
     raise TuneError("functions are sent to other processes with cloudpickle: pip install cloudpickle")

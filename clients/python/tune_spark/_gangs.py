@@ -40,7 +40,7 @@ class SparkGang:
         check_slots(self._spark, self._tasks)
         send_packages(self._spark)
         with _Lines() as lines:
-            task = _Task(pickled(training, "the function"), self._processes // self._tasks, self._processes, self._use_gpu,
+            task = _Task(pickled(training, "the function", "pyspark.cloudpickle"), self._processes // self._tasks, self._processes, self._use_gpu,
                          lines.addresses(self._spark), lines.secret, self._environment, frame.schema.json() if frame is not None else None)
             for attempt in range(_ATTEMPTS_MAX):
                 job = Job(self._spark, task, self._tasks, is_barrier=True, what="tune-gang", frame=frame)
