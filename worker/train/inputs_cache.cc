@@ -18,6 +18,7 @@
 #include "base/system/file.h"
 #include "base/system/unique_fd.h"
 #include "base/text/hex.h"
+#include "loader/source/open_source.h"
 
 namespace tune::train {
 namespace {
@@ -116,7 +117,13 @@ Result<Inputs> cached_inputs(const TrainConfig& config, const loader::Dataset& d
 
 loader::DatasetOptions dataset_options(const TrainConfig& config, const std::string& split) {
     loader::DatasetOptions options;
-    options.directory = config.data;
+    if (loader::is_local_url(config.data)) {
+        options.directory = loader::local_path(config.data);
+    } else {
+        options.remote = config.data;
+        options.local = config.data_cache;
+        options.cache_limit = static_cast<std::uint64_t>(config.data_cache_limit);
+    }
     options.split = split;
     options.seed = static_cast<std::uint64_t>(config.seed);
     options.threads = static_cast<int>(config.loader_threads);

@@ -84,6 +84,11 @@ void UnitSupply::tell(Lock& lock) {
 std::uint64_t UnitSupply::follow(std::shared_ptr<const EpochPlan> plan) {
     const std::lock_guard lock(mutex_);
     needs_.drop_before(std::min(low(), walked_));
+    // Of an epoch in one batch all is needed at once, and for later runs kept.
+    if (plan->batch_count() <= 1 && std::exchange(can_range_, false)) {
+        holds_downloads_ = false;
+        work_.notify_all();
+    }
     const std::uint64_t base = needs_.follow(std::move(plan));
     walking_.notify_one();
     return base;

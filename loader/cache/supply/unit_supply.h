@@ -40,7 +40,8 @@ struct SupplyOptions {
 /// The look-ahead walks along the plan and queues each unit at its first use. Threads of its own
 /// open what the cache holds, fetch what it lacks, and wait for what another process fetches; the
 /// decoding threads only ask whether a batch can be read. With `ranges`, until the first batch
-/// whose units are all there, batches are made readable by reading just their samples.
+/// whose units are all there, batches are made readable by reading just their samples; not those
+/// of an epoch in one batch.
 class UnitSupply final : public BatchSupply {
 public:
     /// `ranges`: nullptr where samples cannot be read by themselves.

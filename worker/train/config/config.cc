@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/counted.h"
+#include "loader/source/open_source.h"
 #include "worker/train/rules/freezing.h"
 
 namespace tune::train {
@@ -158,8 +159,12 @@ bool is_language(const TrainConfig& config) {
 Result<void> validate(const TrainConfig& config) {
     if (config.data.empty())
         return invalid_parameter(
-            "no data: give --data DIR, a directory with the splits train and val "
+            "no data: give --data DIR, a directory or URL with the splits train and val "
             "(tune-data convert makes one)");
+    if (loader::is_local_url(config.data) &&
+        (!config.data_cache.empty() || config.data_cache_limit != 0))
+        return invalid_parameter("--data-cache and --data-cache-limit are for data at a URL; '" +
+                                 config.data + "' is read where it lies");
     if (config.train_split == config.val_split)
         return invalid_parameter("train-split and val-split are both '" + config.train_split +
                                  "'; validation on the training data measures nothing");

@@ -47,7 +47,9 @@ enum class Precision { kFloat32, kBfloat16, kFloat16, kTf32, kFloat64 };
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
     // Data
-    std::string data = {};
+    std::string data = {};        ///< a folder, or a URL (loader/source/open_source.h)
+    std::string data_cache = {};  ///< where data of a URL is kept; empty: the loader's default
+    std::int64_t data_cache_limit = 0;  ///< bytes; 0: no limit
     std::string train_split = "train";
     std::string val_split = "val";
     std::string label = {};     ///< empty: found by name in the index

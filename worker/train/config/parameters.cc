@@ -158,8 +158,14 @@ private:
 
 void add_data(Builder& b) {
     b.group("Data");
-    b.text("data", &TrainConfig::data, "DIR", kOnlyHow,
-           "MDS data set with a subdirectory for each split");
+    b.text("data", &TrainConfig::data, "DIR|URL", kOnlyHow,
+           "MDS data set with a subdirectory for each split, on this machine or at s3://, gs://, "
+           "az://, hdfs://, hf://, https://, ...");
+    b.text("data-cache", &TrainConfig::data_cache, "DIR", kOnlyHow,
+           "where shards of a URL are kept for later epochs and other trials (default: a folder "
+           "for the URL in TUNE_CACHE_DIR)");
+    b.integer("data-cache-limit", &TrainConfig::data_cache_limit, 0, 1'000'000'000'000'000,
+              kOnlyHow, "bytes that the cache of one split holds; 0: no limit");
     b.text("train-split", &TrainConfig::train_split, "NAME", kNetwork, "split to train on");
     b.text("val-split", &TrainConfig::val_split, "NAME", kNetwork, "split to validate on");
     b.text("label", &TrainConfig::label, "COLUMN", kNetwork,
