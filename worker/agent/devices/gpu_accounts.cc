@@ -138,7 +138,7 @@ void GpuAccounts::mark_used() {
     std::set<std::string> used;
     for (const auto& [serial, account] : accounts_)
         if (!account.has_ended) used.insert(account.use.gpus.begin(), account.use.gpus.end());
-    watch_->set_used(std::move(used));
+    watch_->set_used(GpuWatch::Users::kAttempts, std::move(used));
 }
 
 }  // namespace tune::worker

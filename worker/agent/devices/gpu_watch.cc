@@ -103,9 +103,9 @@ std::int64_t GpuWatch::memory_of(const std::string& uuid, int ancestor, bool is_
     return nvml_.read(uuid).used_bytes.value_or(0);
 }
 
-void GpuWatch::set_used(std::set<std::string> uuids) {
+void GpuWatch::set_used(Users users, std::set<std::string> uuids) {
     const std::lock_guard lock(mutex_);
-    used_ = std::move(uuids);
+    used_[users] = std::move(uuids);
 }
 
 void GpuWatch::announce(const std::string& uuid, const std::string& fault) {
@@ -196,7 +196,8 @@ void GpuWatch::look_for_others(State& state) {
     const std::string& uuid = state.facts.uuid;
     const auto is_used = [&] {
         const std::lock_guard lock(mutex_);
-        return used_.contains(uuid);
+        return std::any_of(used_.begin(), used_.end(),
+                           [&uuid](const auto& entry) { return entry.second.contains(uuid); });
     };
     if (is_used()) return;
     const std::vector<GpuProcess> processes = nvml_.processes(uuid);

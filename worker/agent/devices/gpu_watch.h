@@ -63,8 +63,9 @@ public:
     /// taken if `is_alone`. On the watch's thread, as `read`.
     void read_memory(std::vector<std::string> uuids, int ancestor, bool is_alone,
                      std::function<void(std::int64_t bytes)> done);
-    /// Devices that attempts of this agent use: processes there are theirs.
-    void set_used(std::set<std::string> uuids);
+    enum class Users { kAttempts, kPools };
+    /// Devices that these of the agent use: processes there are theirs.
+    void set_used(Users users, std::set<std::string> uuids);
 
 private:
     /// What is known of a device between two looks.
@@ -99,7 +100,7 @@ private:
     std::condition_variable changed_;
     // Guarded by mutex_:
     std::vector<std::function<void()>> requests_;
-    std::set<std::string> used_;
+    std::map<Users, std::set<std::string>> used_;
     std::map<std::string, std::string> faults_;  // announced ones, by device
     bool stopping_ = false;
 };

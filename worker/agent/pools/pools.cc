@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/id.h"
@@ -103,14 +104,26 @@ void Pools::open(tuner::Lease lease, Assignment taken) {
     std::unique_ptr<Pool> made = make_pool(serial);
     made->first = lease;
     made->assignment = std::move(taken);
-    Result<Process> process = start_pool(*made, shared_);
-    if (!process)
-        return refuse_(lease, outcome_of_failed_start(process.error()), process.error().message);
     Pool& pool = *pools_.emplace(serial, std::move(made)).first->second;
+    mark_used_gpus();  // before its process is there, which is no foreign one
+    Result<Process> process = start_pool(pool, shared_);
+    if (!process) {
+        pools_.erase(serial);
+        mark_used_gpus();
+        return refuse_(lease, outcome_of_failed_start(process.error()), process.error().message);
+    }
     const Result<void> watched = pool.processes.watch(std::move(*process));
     if (!watched) end_pool(pool, Intent::kShutdown, watched.error().message, SIGTERM);
     ask_environment(pool);
     add(pool, std::move(lease));
+}
+
+void Pools::mark_used_gpus() {
+    if (agent_.gpu_watch == nullptr) return;
+    std::set<std::string> used;
+    for (const auto& [serial, pool] : pools_)
+        used.insert(pool->assignment.gpus.begin(), pool->assignment.gpus.end());
+    agent_.gpu_watch->set_used(GpuWatch::Users::kPools, std::move(used));
 }
 
 /// What a pool runs in is found out once, before its first trial, and is a tag of each of its

@@ -74,6 +74,7 @@ private:
     [[nodiscard]] Pool* find_pool(std::uint64_t serial) const;
     [[nodiscard]] std::unique_ptr<Pool> make_pool(std::uint64_t serial);
     void ask_environment(Pool& pool);
+    void mark_used_gpus();
     PoolTrial& enter(Pool& pool, tuner::Lease lease, Result<MetricLines> lines);
     void add(Pool& pool, tuner::Lease lease);
     void adopt(const std::filesystem::path& folder);

@@ -73,6 +73,7 @@ void Pools::adopt(const std::filesystem::path& folder) {
     pool.settled = pool.output.resume();
     pool.assignment = {record->cores, record->gpus, 1};
     agent_.devices->take_again(pool.assignment);
+    mark_used_gpus();
     agent_.server_client->take_slot();
     // All of it before the agent registers, since it then names whom it found here.
     while (pool.output.read(agent_.loop->wall_ms())) {

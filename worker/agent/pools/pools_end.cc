@@ -158,6 +158,7 @@ void Pools::settle(Pool& pool) {
     const std::uint64_t serial = pool.serial;
     const AttemptFiles files = pool.files;
     pools_.erase(serial);
+    mark_used_gpus();
     remove_if_reported(serial, files);
     shared_.freed();
 }

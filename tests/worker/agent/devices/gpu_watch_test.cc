@@ -102,14 +102,19 @@ TEST(GpuWatch, AnEventOfOneSliceIsOfThatSlice) {
 }
 
 TEST(GpuWatch, SaysWhoElseIsThere) {
-    Watched watched("gpu GPU-a bytes=1\ngpu GPU-b bytes=1\nprocess GPU-b 7 100\n");
-    (*watched).set_used({"GPU-b"});
+    Watched watched(
+        "gpu GPU-a bytes=1\ngpu GPU-b bytes=1\ngpu GPU-c bytes=1\n"
+        "process GPU-b 7 100\nprocess GPU-c 6 100\n");
+    (*watched).set_used(GpuWatch::Users::kAttempts, {"GPU-b"});
+    (*watched).set_used(GpuWatch::Users::kPools, {"GPU-c"});
     watched.start();
     watched.gpus.set(
-        "gpu GPU-a bytes=1\ngpu GPU-b bytes=1\nprocess GPU-b 7 100\n"
-        "process GPU-a 8 30\nprocess GPU-a 9 12\n");
+        "gpu GPU-a bytes=1\ngpu GPU-b bytes=1\ngpu GPU-c bytes=1\n"
+        "process GPU-b 7 100\nprocess GPU-c 6 100\nprocess GPU-a 8 30\nprocess GPU-a 9 12\n");
     EXPECT_EQ(watched.announced(1).front(), "GPU-a: 2 with 42");
-    watched.gpus.set("gpu GPU-a bytes=1\ngpu GPU-b bytes=1\nprocess GPU-b 7 100\n");
+    watched.gpus.set(
+        "gpu GPU-a bytes=1\ngpu GPU-b bytes=1\ngpu GPU-c bytes=1\n"
+        "process GPU-b 7 100\nprocess GPU-c 6 100\n");
     EXPECT_EQ(watched.announced(2).back(), "GPU-a: 0 with 0");
 }
 
