@@ -114,7 +114,7 @@ suite_engines() {
         PYTHON=$python pytests engines tests/engines/test_*.py
         # The loader with Spark; of the same names as files of tests/engines, so that they run by themselves.
         PYTHON=$python pytests engines-loader tests/contract/loader/{test_spark,test_delta_spark}.py \
-            tests/contract/loader/frameworks/test_streaming_ranks.py
+            tests/contract/loader/frameworks/{test_notebooks,test_streaming_ranks}.py
     else
         cp "$logs/engines-setup.log" "$logs/engines.log"
         count engines 0 1 1
