@@ -110,7 +110,7 @@ def options_of_scripts():
     return {option for path in files for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", path.read_text())}
 
 
-OTHER_PROGRAMS = ("mlflow", "sbatch", "systemd-run", "tensorboard")
+OTHER_PROGRAMS = ("hdfs", "mlflow", "sbatch", "systemd-run", "tensorboard")
 
 
 def unknown_options(pages, known):
