@@ -32,6 +32,14 @@ def started(folder):
     return {int(path.name[6:]): path.read_text() for path in folder.glob("trial-*")}
 
 
+def program_of(pid):
+    """The name of the file that the process runs; empty: it has ended."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+
+
 class Own:
     """A server that can be killed, with leases of seconds, and a study whose trials wait. Ends what it started."""
 
@@ -75,7 +83,7 @@ class Own:
         """Processes of the program `tune agent`; with `wait`, once two run a trial each."""
         if wait:
             wait_for(lambda: len(self.trials()) == 2, "two trials at a time", LONG_S)
-        return [pid for pid in processes_with("agent --server " + self.url) if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "tune"]
+        return [pid for pid in processes_with("agent --server " + self.url) if program_of(pid) == "tune"]
 
     def kill_agent(self):
         """Ends an agent with -9; returns once another one has adopted its trial, which runs on."""

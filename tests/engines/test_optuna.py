@@ -131,6 +131,22 @@ study.optimize(objective, n_trials=None if sys.argv[4:] == ["hang"] else int(sys
 """
 
 
+def test_what_came_in_place_of_another_waits_for_who_has_it(url):
+    """The server gives the oldest trial that waits, whichever is wanted."""
+    ours, other = TuneStorage(url), TuneStorage(url)
+    study = optuna.create_study(study_name="instead", storage=ours)
+    for i in range(4):
+        study.enqueue_trial({"x": i / 8})
+    ids = [trial._trial_id for trial in ours.get_all_trials(study._study_id)]
+    assert other.set_trial_state_values(ids[0], TrialState.RUNNING)
+    assert not ours.set_trial_state_values(ids[0], TrialState.RUNNING)  # 1 came
+    assert not ours.set_trial_state_values(ids[3], TrialState.RUNNING)  # 2 came
+    waiting = [trial.number for trial in ours.get_all_trials(study._study_id, states=(TrialState.WAITING,))]
+    assert waiting == [1, 2, 3]
+    assert [trial.number for trial in other.get_all_trials(study._study_id, states=(TrialState.WAITING,))] == [3]
+    assert [study.ask().number for _ in range(3)] == waiting and study.ask().number == 4
+
+
 def test_several_processes_work_on_one_study(url):
     study = optuna.create_study(study_name="several", storage=TuneStorage(url))
     for i in range(4):

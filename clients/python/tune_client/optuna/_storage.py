@@ -332,6 +332,10 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
         trials = self._read(known)
         with self._lock:
             mine = {trial_id % _TRIALS_MAX: note for trial_id, note in self._notes.items() if trial_id // _TRIALS_MAX == study_id}
+            # Ours to begin: on the server they run.
+            for trial in self._spare.get(study_id, []):
+                if trial.number in trials:
+                    trials[trial.number].state = TrialState.WAITING
             found = [mine.get(number, trials[number]) for number in sorted(trials)]
         found = [trial for trial in found if states is None or trial.state in states]
         return copy.deepcopy(found) if deepcopy else found
