@@ -49,19 +49,21 @@ def test_over_rest_and_python(url):
     info = study.info()
     assert call(url, f"/api/2.0/mlflow/experiments/get?experiment_id={info['experiment_id']}")[1][
         "experiment"]["name"] == "t"
-    assert {tag["value"] for run in runs_of(url, info) for tag in run["data"]["tags"]
-            if tag["key"] == "tune.study"} == {"t"}
+    # What is a run's own follows after the answer.
+    wait_until(lambda: {tag["value"] for run in runs_of(url, info) for tag in run["data"]["tags"]
+                        if tag["key"] == "tune.study"} == {"t"}, "the new name in all runs")
     held = study.ask()
     study.delete()
     assert call(url, "/api/2.0/tune/studies")[1]["studies"] == []
-    assert runs_of(url, info) == [] and len(runs_of(url, info, "DELETED_ONLY")) == 3
+    wait_until(lambda: runs_of(url, info) == [] and len(runs_of(url, info, "DELETED_ONLY")) == 3, "the removal of the runs")
     # The name is free, and so the old one cannot come back under it.
     other = tune_client.create_study("t", space=SPACE, metric="loss", server=url)
     with pytest.raises(tune_client.TuneError, match="frees the name"):
         tune_client.restore_study("t", url)
     other.rename("u")
     again = tune_client.restore_study("t", url)
-    assert again.best_value == 0.5 and len(runs_of(url, info)) == 4, "with the other study's, of the same experiment"
+    assert again.best_value == 0.5
+    wait_until(lambda: len(runs_of(url, info)) == 4, "all runs, with the other study's, of the same experiment")
     assert again.info()["state"] == "paused"
     assert [t.state for t in again.trials] == ["complete", "cancelled"]
     del held
