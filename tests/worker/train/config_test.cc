@@ -48,7 +48,7 @@ TEST(TrainConfig, NamesTheNearestKnownParameter) {
     EXPECT_NE(error_of("widht", "1").find("did you mean 'width'?"), std::string::npos);
     const std::string unknown = error_of("foo", "1");
     EXPECT_EQ(unknown.find("did you mean"), std::string::npos);
-    EXPECT_NE(unknown.find("Known parameters: data, train-split,"), std::string::npos);
+    EXPECT_NE(unknown.find("Known parameters: data, data-cache,"), std::string::npos);
     EXPECT_NE(unknown.find(", lr, "), std::string::npos);
 }
 
