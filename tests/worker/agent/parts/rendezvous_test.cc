@@ -99,7 +99,9 @@ protected:
         std::vector<char*> pointers;
         for (std::string& variable : variables_) pointers.push_back(variable.data());
         pointers.push_back(nullptr);
-        return Rendezvous::open(pointers.data(), complaints);
+        // It lives as long as the process, which is no leak while somebody knows it.
+        static std::vector<Rendezvous*>& all = *new std::vector<Rendezvous*>;
+        return all.emplace_back(Rendezvous::open(pointers.data(), complaints));
     }
     void run() {
         std::vector<pollfd> polls(1 + kRendezvousPollsMax);
