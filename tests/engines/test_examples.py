@@ -31,7 +31,7 @@ def replaced(text, **changes):
 
 
 def test_optunas_first_example(url, monkeypatch):
-    """pypi.org/project/optuna: "Sample code with scikit-learn", on the server; its data set would be downloaded."""
+    """README of optuna: "Sample code with scikit-learn", on the server; its data set would be downloaded."""
     import sklearn.datasets
     import sklearn.ensemble
     import sklearn.model_selection
@@ -49,7 +49,7 @@ def test_optunas_first_example(url, monkeypatch):
 
 
 def test_optunas_example_of_a_storage(url, monkeypatch):
-    """pypi.org/project/optuna: that of the dashboard, whose storage="sqlite:///db.sqlite3" becomes the server."""
+    """README of optuna: that of the dashboard, whose storage="sqlite:///db.sqlite3" becomes the server."""
     monkeypatch.setenv("TUNE_SERVER", url)
     [text] = [text for text in readme("optuna") if "sqlite:///" in text]
     known = {"TuneStorage": TuneStorage}
@@ -60,7 +60,7 @@ def test_optunas_example_of_a_storage(url, monkeypatch):
 
 @pytest.mark.parametrize("client", ["None", "Client(n_workers=2, threads_per_worker=1)"])
 def test_optuna_distributed(url, tmp_path, monkeypatch, client):
-    """pypi.org/project/optuna-distributed, on this machine's processes and on a cluster of Dask."""
+    """README of optuna-distributed, on this machine's processes and on a cluster of Dask."""
     [text] = readme("optuna-distributed")
     text = replaced(text, storage=("optuna.create_study()", "optuna.create_study(study_name=sys.argv[1], storage=TuneStorage())"),
                     client=("client = None", f"client = {client}"), pause=("random.uniform(1.0, 2.0)", "random.uniform(0.1, 0.2)"))
@@ -74,7 +74,7 @@ def test_optuna_distributed(url, tmp_path, monkeypatch, client):
 
 
 def test_hyperopts_first_example(url):
-    """pypi.org/project/hyperopt: "run your first example", with trials=TuneTrials(...)."""
+    """README of hyperopt: "run your first example", with trials=TuneTrials(...)."""
     [text] = [text for text in readme("hyperopt") if "fmin(" in text]
     known = {"trials": TuneTrials(parallelism=2, server=url)}
     exec(replaced(text, trials=("max_evals=100)", "max_evals=20, trials=trials, verbose=False)")), known)
