@@ -13,7 +13,7 @@ import urllib.parse
 
 import pytest
 from servers import FaultProxy, FileServer
-from test_remote import environment, needs_arrow, probe, shard_count, tune_data, write_set
+from test_remote import check_same_samples_and_each_shard_once, environment, needs_arrow, probe, tune_data, write_set
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("clouds")))
 import emulators  # noqa: E402
@@ -56,14 +56,7 @@ def clean(**settings):
 def test_the_same_samples_as_from_here_and_each_shard_once(cloud, folder, tmp_path):
     url = cloud.put_set("same", folder)
     env = clean(**cloud.environment())
-    expected = probe(folder, "", epochs=3)
-    first = probe(url, tmp_path / "cache", env, epochs=3)
-    assert (first["samples"], first["digest"]) == (expected["samples"], expected["digest"])
-    while probe(url, tmp_path / "cache", env)["shards"]:
-        pass  # a short run may end before every shard has come
-    assert len(list((tmp_path / "cache").glob("shard.*"))) == shard_count(folder)
-    again = probe(url, tmp_path / "cache", env, epochs=3)
-    assert (again["bytes"], again["digest"]) == (0, expected["digest"])
+    check_same_samples_and_each_shard_once(url, folder, tmp_path / "cache", env)
 
 
 def test_the_first_batch_reads_ranges(cloud, tmp_path):

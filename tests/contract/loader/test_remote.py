@@ -292,6 +292,18 @@ def bytes_before_the_first_shard(requests, folder):
     return total
 
 
+def check_same_samples_and_each_shard_once(url, folder, cache, env):
+    """Of a set on a store that has every byte of `folder`'s."""
+    expected = probe(folder, "", epochs=3)
+    first = probe(url, cache, env, epochs=3)
+    assert (first["samples"], first["digest"]) == (expected["samples"], expected["digest"])
+    while probe(url, cache, env)["shards"]:
+        pass  # a short run may end before every shard has come
+    assert len(list(cache.glob("shard.*"))) == shard_count(folder)
+    again = probe(url, cache, env, epochs=3)
+    assert (again["bytes"], again["digest"]) == (0, expected["digest"])
+
+
 @pytest.mark.parametrize("shuffle", [0, 1])
 def test_the_first_batch_costs_at_most_twice_its_samples(tmp_path, shuffle):
     """As the server counts it: while the first batch is handed out, shards may come already."""

@@ -12,7 +12,7 @@ import urllib.parse
 import pytest
 from hdfs import Hdfs, Process
 from servers import FaultProxy
-from test_remote import environment, needs_arrow, probe, probe_command, shard_count, tune_data, write_set
+from test_remote import check_same_samples_and_each_shard_once, environment, needs_arrow, probe, probe_command, shard_count, tune_data, write_set
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,7 @@ def test_the_same_samples_as_from_here_and_each_shard_once(hdfs, folder, tmp_pat
     env = clean()
     if kind == "hdfs":  # by Hadoop's own port, and its settings
         url, env = f"hdfs://127.0.0.1:{hdfs.rpc[0]}/data/same", clean(HADOOP_CONF_DIR=str(hdfs.conf))
-    expected = probe(folder, "", epochs=3)
-    first = probe(url, tmp_path / "cache", env, epochs=3)
-    assert (first["samples"], first["digest"]) == (expected["samples"], expected["digest"])
-    while probe(url, tmp_path / "cache", env)["shards"]:
-        pass  # a short run may end before every shard has come
-    assert len(list((tmp_path / "cache").glob("shard.*"))) == shard_count(folder)
-    again = probe(url, tmp_path / "cache", env, epochs=3)
-    assert (again["bytes"], again["digest"]) == (0, expected["digest"])
+    check_same_samples_and_each_shard_once(url, folder, tmp_path / "cache", env)
 
 
 def test_the_first_batch_reads_ranges_over_several_blocks(hdfs, tmp_path):
