@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from launching import free_port, wait_for
 
@@ -131,3 +133,19 @@ class Cluster:
 
 def is_installed():
     return all(shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin") for program in PROGRAMS)
+
+
+@pytest.fixture(scope="module", name="slurm")
+def running_cluster():
+    cluster = Cluster()
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def check_quiet(scene, slurm):
+    """Nothing is left, by queue and by process."""
+    wait_for(lambda: not slurm.jobs(), "an empty queue")
+    scene.check_nothing_left()

@@ -14,19 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from launching import FAILED, OK, TUNE, USAGE, Scene, free_port, wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from cluster import Cluster, is_installed
+from cluster import check_quiet, is_installed, running_cluster  # noqa: F401 (the fixture `slurm`)
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="Slurm is not installed: setup.sh installs it for the tests")
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    cluster = Cluster()
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture
@@ -45,12 +35,6 @@ def with_settings(scene, **settings):
 
 def agent_logs(scene):
     return "".join(path.read_text() for path in (scene.home / ".tune" / "agents" / "logs").glob("*.log"))
-
-
-def check_quiet(scene, slurm):
-    """Nothing is left, by queue and by process."""
-    wait_for(lambda: not slurm.jobs(), "an empty queue")
-    scene.check_nothing_left()
 
 
 def start_study(scene, trials=6, running=2, **more):

@@ -14,19 +14,9 @@ from gangs import finish, gang_words, processes_with, start_gang_study, torch_se
 from launching import FAILED, OK, TUNE, USAGE, Scene, wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from cluster import Cluster, is_installed
+from cluster import check_quiet, is_installed, running_cluster  # noqa: F401 (the fixture `slurm`)
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="Slurm is not installed: setup.sh installs it for the tests")
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    cluster = Cluster()
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture
@@ -37,11 +27,6 @@ def scene(slurm, tmp_path, absent_cuda):
                           "setup": torch_setup(absent_cuda)}
         scene.engines(cluster=scene.settings)
         yield scene
-
-
-def check_quiet(scene, slurm):
-    wait_for(lambda: not slurm.jobs(), "an empty queue")
-    scene.check_nothing_left()
 
 
 def test_both_agents_are_one_job_and_the_ranks_meet(scene, slurm):
